@@ -1,0 +1,110 @@
+//===- Interfaces.td - What an op tells the passes ------------------------===//
+//
+// Passes talk to these interfaces and never to op names, so that a new op is one .td entry and its methods.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DESCENT_DIALECTS_NN_INTERFACES
+#define DESCENT_DIALECTS_NN_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def DifferentiableOp : OpInterface<"DifferentiableOp"> {
+  let description = [{
+    Builds the vector-Jacobian product of an op. Masks are selects, never products, so that the gradient of a branch not taken cannot
+    leak; where a derivative may be infinite (sqrt, log, exp, division), a zero incoming gradient gives a zero outgoing one.
+  }];
+  let cppNamespace = "::descent";
+  let methods = [InterfaceMethod<[{
+      Creates, at the builder's insertion point, the gradients of the operands. `resultGradients` has one value per result, null where
+      no gradient flows. `needed[i]` says whether operand i is on a path from a parameter. Appends one value per operand to
+      `operandGradients`: of the operand's type, or null where not needed or not defined (integer operands).
+      The builder may be placed anywhere below the op. Fails after emitting an error.
+    }],
+    "::mlir::LogicalResult", "buildGradient",
+    (ins "::mlir::OpBuilder &":$builder, "::llvm::ArrayRef<::mlir::Value>":$resultGradients,
+         "::llvm::ArrayRef<bool>":$needed, "::llvm::SmallVectorImpl<::mlir::Value> &":$operandGradients)>];
+}
+
+def PrecisionOp : OpInterface<"PrecisionOp"> {
+  let description = [{
+    The class of an op in mixed precision, after torch.autocast's published lists: *narrow* ops run in the compute type, *wide* ops in
+    f32, *widest-operand* ops in the widest type among their operands, *follows-input* ops in whatever type comes in.
+  }];
+  let cppNamespace = "::descent";
+  let methods = [InterfaceMethod<"The op's class.", "::descent::PrecisionClass", "getPrecisionClass">];
+}
+
+def CostOp : OpInterface<"CostOp"> {
+  let description = "What one execution costs. Static shapes are required.";
+  let cppNamespace = "::descent";
+  let methods = [
+    InterfaceMethod<"Floating-point operations; a fused multiply-add counts two, exp and its like one.", "double", "getFlops",
+      (ins), "", [{ return ::descent::defaultFlops($_op); }]>,
+    InterfaceMethod<"Bytes read and written when nothing is fused: every operand and result once.", "double", "getBytes",
+      (ins), "", [{ return ::descent::defaultBytes($_op); }]>];
+}
+
+def DecomposableOp : OpInterface<"DecomposableOp"> {
+  let description = [{
+    An op that is only a name for a computation in elementwise ops, single-axis-group reductions and views (softmax, layer_norm,
+    cross_entropy). `decompose-ops` replaces it after differentiation, so that fusion sees only primitives.
+  }];
+  let cppNamespace = "::descent";
+  let methods = [InterfaceMethod<"Creates the replacement and returns one value per result.",
+    "::llvm::FailureOr<::llvm::SmallVector<::mlir::Value>>", "decompose", (ins "::mlir::OpBuilder &":$builder)>];
+}
+
+def FusibleOp : OpInterface<"FusibleOp"> {
+  let description = "How an op may share a kernel with others.";
+  let cppNamespace = "::descent";
+  let methods = [
+    InterfaceMethod<"The class of the op; see the enumeration.", "::descent::FusionClass", "getFusionClass">,
+    InterfaceMethod<"For opaque ops and contractions: the kind of kernel that holds it (\"gemm\", \"conv\", \"attention\", ...).",
+      "::llvm::StringRef", "getKernelKind", (ins), "", [{ return "rows"; }]>];
+}
+
+def ContractionOp : OpInterface<"ContractionOp"> {
+  let description = [{
+    A (batched) matrix product C[b, m, n] = sum over k of A[b, m, k] B[b, k, n]. Leading axes of A are folded into m where B has no batch.
+  }];
+  let cppNamespace = "::descent";
+  let methods = [InterfaceMethod<"The sizes and the storage order of the operands.", "::descent::Contraction", "getContraction">];
+}
+
+def ElementwiseOp : OpInterface<"ElementwiseOp"> {
+  let description = [{
+    One result element from one element of each operand (after NumPy broadcasting). Rows kernels and the epilogues of matrix products build
+    their bodies from this.
+  }];
+  let cppNamespace = "::descent";
+  let methods = [InterfaceMethod<[{
+      Emits arith and math ops for one element. Operands are scalars of the operands' element types, or vectors of one common
+      length of them; the result is a scalar or vector of the result's element type likewise.
+    }], "::mlir::Value", "emitElement",
+    (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::ValueRange":$operands)>];
+}
+
+def LinalgLowerable : OpInterface<"LinalgLowerable"> {
+  let description = "Ops that have a form in linalg on tensors.";
+  let cppNamespace = "::descent";
+  let methods = [InterfaceMethod<[{
+      Creates the linalg form with `operands` in place of the op's own and returns one value per result.
+      The default serves ElementwiseOp: one linalg.generic with broadcasting indexing maps.
+    }], "::llvm::FailureOr<::llvm::SmallVector<::mlir::Value>>", "lowerToLinalg",
+    (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands),
+    "", [{ return ::descent::lowerElementwiseToLinalg($_op, builder, operands); }]>];
+}
+
+def ReferenceOp : OpInterface<"ReferenceOp"> {
+  let description = [{
+    Evaluation in double precision (integers exactly), written for obviousness: the truth the compiled code is measured against.
+  }];
+  let cppNamespace = "::descent";
+  let methods = [InterfaceMethod<"Appends one tensor per result. Fails after emitting an error (an index out of range).",
+    "::mlir::LogicalResult", "evaluate",
+    (ins "::llvm::ArrayRef<::descent::reference::Tensor>":$operands,
+         "::llvm::SmallVectorImpl<::descent::reference::Tensor> &":$results)>];
+}
+
+#endif // DESCENT_DIALECTS_NN_INTERFACES

@@ -1,0 +1,18 @@
+//===- Passes.h - Every pass, by phase ------------------------------------===//
+
+#ifndef DESCENT_PASSES_PASSES_H
+#define DESCENT_PASSES_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+
+namespace descent {
+
+#define GEN_PASS_DECL
+#include "passes/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "passes/Passes.h.inc"
+
+} // namespace descent
+
+#endif // DESCENT_PASSES_PASSES_H
