@@ -1,0 +1,34 @@
+//===- NN.h - The model level ---------------------------------------------===//
+
+#ifndef DESCENT_DIALECTS_NN_NN_H
+#define DESCENT_DIALECTS_NN_NN_H
+
+#include "dialects/NN/Interfaces.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace descent::nn {
+
+/// Ops that training creates; a model file may not contain them.
+template <typename ConcreteOp>
+struct GradientOnly : mlir::OpTrait::TraitBase<ConcreteOp, GradientOnly> {};
+
+class LossOp;
+
+} // namespace descent::nn
+
+#include "dialects/NN/NNDialect.h.inc"
+#include "dialects/NN/NNEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/NN/NNAttributes.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/NN/NNOps.h.inc"
+
+#endif // DESCENT_DIALECTS_NN_NN_H
