@@ -38,9 +38,18 @@ def NN_Tensor : RankedTensorOf<[NN_Element]>;
 def NN_FloatTensor : RankedTensorOf<[NN_Float]>;
 def NN_IndexTensor : RankedTensorOf<[NN_Index]>;
 def NN_BoolTensor : RankedTensorOf<[I1]>;
-def NN_Scalar : 0DTensorOf<[F32]>;
+// Buildable, so that assembly need not spell `tensor<f32>`.
+def NN_Scalar : Type<CPred<"::llvm::isa<::mlir::RankedTensorType>($_self) && "
+                           "::llvm::cast<::mlir::RankedTensorType>($_self).getRank() == 0 && "
+                           "::llvm::cast<::mlir::RankedTensorType>($_self).getElementType().isF32()">,
+                     "tensor<f32>", "::mlir::TypedValue<::mlir::RankedTensorType>">,
+                BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getF32Type())">;
 def NN_RowWeights : 1DTensorOf<[F32]>;
-def NN_RngTensor : 1DTensorOf<[I32]>;
+def NN_RngTensor : Type<CPred<"::llvm::isa<::mlir::RankedTensorType>($_self) && "
+                              "::llvm::cast<::mlir::RankedTensorType>($_self).getShape() == ::llvm::ArrayRef<int64_t>{4} && "
+                              "::llvm::cast<::mlir::RankedTensorType>($_self).getElementType().isInteger(32)">,
+                        "tensor<4xi32>", "::mlir::TypedValue<::mlir::RankedTensorType>">,
+                   BuildableType<"::mlir::RankedTensorType::get({4}, $_builder.getI32Type())">;
 
 //===----------------------------------------------------------------------===//
 // Attributes
@@ -250,7 +259,7 @@ def NN_RandomOp : NN_ComputeOp<"random", [DeclareOpInterfaceMethods<LinalgLowera
   let summary = "uniform [0, 1) values, Philox 4x32-10 with key rng[0..1] and counter (element, id, rng[2], rng[3]), word 0";
   let arguments = (ins NN_RngTensor:$rng, DenseI64ArrayAttr:$shape, I64Attr:$id);
   let results = (outs NN_FloatTensor:$y);
-  let assemblyFormat = "$rng $shape `id` $id attr-dict `:` type($rng)";
+  let assemblyFormat = "$rng $shape `id` $id attr-dict";
   let hasVerifier = 1;
 }
 
@@ -347,7 +356,7 @@ def NN_DropoutOp : NN_RowOp<"dropout"> {
   let summary = "zeroes elements with probability `rate`, scales the rest by 1 / (1 - rate); identity in evaluation";
   let arguments = (ins NN_FloatTensor:$x, Optional<NN_RngTensor>:$rng, F64Attr:$rate, OptionalAttr<I64Attr>:$id);
   let results = (outs NN_FloatTensor:$y);
-  let assemblyFormat = "$x (`rng` $rng^ `:` type($rng))? attr-dict `:` type($x)";
+  let assemblyFormat = "$x (`rng` $rng^)? attr-dict `:` type($x)";
   let hasVerifier = 1;
 }
 def NN_CrossEntropyOp : NN_RowOp<"cross_entropy", [AttrSizedOperandSegments]> {
