@@ -178,8 +178,8 @@ def NN_ParameterOp : NN_Op<"parameter", [Pure]> {
   let summary = "a named trainable (or frozen) tensor";
   let arguments = (ins StrAttr:$name, NN_InitAttr:$init, UnitAttr:$frozen);
   let results = (outs NN_FloatTensor:$value);
-  // %w = nn.parameter "wte" #nn.normal<0.0, 0.02> : tensor<256x128xf32>
-  let assemblyFormat = "$name $init (`frozen` $frozen^)? attr-dict `:` type($value)";
+  // %w = nn.parameter "wte" normal(0.0, 0.02) : tensor<256x128xf32>      also zeros, ones, constant(2.0), uniform(-1.0, 1.0)
+  let assemblyFormat = "$name custom<Initialiser>($init) (`frozen` $frozen^)? attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
 
