@@ -1,0 +1,32 @@
+//===- Register.cpp - What Descent's tools know ---------------------------===//
+//
+// The one place that includes MLIR's InitAll headers, which take seconds to compile. A new dialect or pipeline is added here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/Pipelines/Register.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/InitAllPasses.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "passes/Codegen/KernelFunction.h"
+#include "passes/Passes.h"
+
+namespace descent {
+
+void registerAllDialects(mlir::DialectRegistry &registry) {
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  mlir::registerBuiltinDialectTranslation(registry);
+  mlir::registerLLVMDialectTranslation(registry);
+}
+
+void registerAllPasses() {
+  mlir::registerAllPasses();
+  registerDescentPasses();
+  registerKernelPipelines();
+}
+
+} // namespace descent
