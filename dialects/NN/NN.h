@@ -3,6 +3,7 @@
 #ifndef DESCENT_DIALECTS_NN_NN_H
 #define DESCENT_DIALECTS_NN_NN_H
 
+#include "dialects/NN/DoubleParameter.h"
 #include "dialects/NN/Interfaces.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Dialect.h"

@@ -7,6 +7,7 @@
 #ifndef DESCENT_DIALECTS_NN_NNOPS
 #define DESCENT_DIALECTS_NN_NNOPS
 
+include "dialects/NN/DoubleParameter.td"
 include "dialects/NN/Interfaces.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
@@ -60,17 +61,17 @@ class NN_Attr<string name, string attrMnemonic> : AttrDef<NN_Dialect, name> {
 }
 def NN_ConstantInitAttr : NN_Attr<"ConstantInit", "constant"> {
   let summary = "Every element has one value.";
-  let parameters = (ins "double":$value);
+  let parameters = (ins NN_Double:$value);
   let assemblyFormat = "`<` $value `>`";
 }
 def NN_NormalInitAttr : NN_Attr<"NormalInit", "normal"> {
   let summary = "Independent normal values.";
-  let parameters = (ins "double":$mean, "double":$deviation);
+  let parameters = (ins NN_Double:$mean, NN_Double:$deviation);
   let assemblyFormat = "`<` $mean `,` $deviation `>`";
 }
 def NN_UniformInitAttr : NN_Attr<"UniformInit", "uniform"> {
   let summary = "Independent uniform values in [low, high).";
-  let parameters = (ins "double":$low, "double":$high);
+  let parameters = (ins NN_Double:$low, NN_Double:$high);
   let assemblyFormat = "`<` $low `,` $high `>`";
 }
 def NN_InitAttr : AnyAttrOf<[NN_ConstantInitAttr, NN_NormalInitAttr, NN_UniformInitAttr], "initialiser">;
