@@ -48,7 +48,8 @@ TEST(Tile, EveryKindEqualsTheNaiveLoop) {
             // Widths: full, a masked second vector, a masked only vector; depths: below, at and off the unrolling.
             int number = cases.size();
             for (auto [columns, k] : {std::pair<int64_t, int64_t>{2 * lanes, 1 + number % 9}, {lanes + 3, 8}, {1, 13}, {lanes, 2}}) {
-              if (rows == 4 && columns != 2 * lanes)
+              // Fewer rows are the same code, shorter: each kind once is enough.
+              if (rows != target.tileRows() && (columns != 2 * lanes || b == TileB::Strided))
                 continue;
               TileSpec spec = {rows, columns > lanes ? 2 : 1, columns != 2 * lanes && columns != lanes, a, b, mode};
               cases.push_back({spec, columns, k, "k" + std::to_string(cases.size())});
@@ -61,7 +62,7 @@ TEST(Tile, EveryKindEqualsTheNaiveLoop) {
 
     for (const Case &test : cases) {
       const TileSpec &spec = test.spec;
-      SCOPED_TRACE(testing::Message() << "rows " << spec.rows << " columns " << test.columns << " k " << test.k << " a "
+      SCOPED_TRACE(::testing::Message() << "rows " << spec.rows << " columns " << test.columns << " k " << test.k << " a "
                                       << int(spec.a) << " b " << int(spec.b) << " mode " << int(spec.mode));
       for (int task = 0; task < 2; ++task) {
         Buffer a(8192, 1), b(8192, 2), scale(8192, 3), c(8192, 4), before = c;
