@@ -6,6 +6,42 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
+// Import
+//===----------------------------------------------------------------------===//
+
+//===----------------------------------------------------------------------===//
+// Differentiate
+//===----------------------------------------------------------------------===//
+
+def Differentiate : Pass<"differentiate", "::mlir::ModuleOp"> {
+  let summary = "nn.model becomes train.func @step with gradients, and @evaluate";
+  let description = [{
+    Reverse-mode differentiation of the model's one loss, by DifferentiableOp alone. Every nn.parameter becomes a train.parameter symbol and reads of
+    it; each trainable one gets a train.gradient. Contributions of several uses are added in reverse order of use. @evaluate is the forward pass
+    without dropout and also returns the predictions.
+
+    ```mlir
+    nn.model @m(%x, %t) { %w = nn.parameter "w" zeros : ...  %y = nn.matmul %x, %w  %s, %n = nn.mse %y, %t  nn.loss %s, %n, %y }
+    // becomes
+    train.parameter @w : ...
+    train.func @step(%x, %t) -> (tensor<f32>, tensor<f32>) {
+      %w = train.read @w ... forward ... backward ...
+      train.gradient @w, %dw
+      train.return ["loss_sum", "loss_weight"] %s, %n
+    }
+    train.func @evaluate(%x, %t) { ... train.return ["loss_sum", "loss_weight", "predictions"] ... }
+    ```
+
+    Numerics: defines the gradients; they are exact but for the rounding of their own ops.
+  }];
+  let dependentDialects = ["::descent::train::TrainDialect", "::descent::nn::NNDialect"];
+  let statistics = [
+    Statistic<"differentiated", "ops-differentiated", "ops that got a gradient">,
+    Statistic<"skipped", "ops-skipped", "forward ops that no gradient flows through">,
+    Statistic<"accumulated", "gradients-added", "values whose gradient is a sum over several uses">];
+}
+
+//===----------------------------------------------------------------------===//
 // Codegen: kernel functions to LLVM. The pipeline `lower-kernel-functions` runs these among MLIR's own conversions.
 //===----------------------------------------------------------------------===//
 

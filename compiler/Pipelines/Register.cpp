@@ -5,6 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Pipelines/Register.h"
+#include "dialects/Exec/Exec.h"
+#include "dialects/NN/NN.h"
+#include "dialects/Train/Train.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -21,6 +24,7 @@ void registerAllDialects(mlir::DialectRegistry &registry) {
   mlir::registerAllExtensions(registry);
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
+  registry.insert<nn::NNDialect, train::TrainDialect, exec::ExecDialect>();
 }
 
 void registerAllPasses() {

@@ -7,8 +7,10 @@
 #include "dialects/NN/DoubleParameter.h"
 
 #include <charconv>
+#include <cmath>
 
 using namespace mlir;
+using namespace descent;
 
 void descent::printDouble(llvm::raw_ostream &os, double value) {
   char text[40];
@@ -24,9 +26,9 @@ void descent::printDouble(llvm::raw_ostream &os, double value) {
     os << 'e' << exponent;
 }
 
-FailureOr<double> descent::parseDouble(AsmParser &parser) {
+FailureOr<Double> descent::parseDouble(AsmParser &parser) {
   double value;
   if (failed(parser.parseFloat(value)))
     return failure();
-  return value;
+  return Double(value);
 }

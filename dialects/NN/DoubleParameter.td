@@ -10,7 +10,7 @@
 
 include "mlir/IR/AttrTypeBase.td"
 
-def NN_Double : AttrOrTypeParameter<"double", "a double"> {
+def NN_Double : AttrOrTypeParameter<"::descent::Double", "a double", "double"> {
   let printer = "::descent::printDouble($_printer.getStream(), $_self)";
   let parser = "::descent::parseDouble($_parser)";
 }
