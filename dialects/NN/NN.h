@@ -21,6 +21,10 @@ struct GradientOnly : mlir::OpTrait::TraitBase<ConcreteOp, GradientOnly> {};
 
 class LossOp;
 
+/// How an op is called in plans, profiles and messages: "nn.matmul h.0.attn (model.mlir:12)". The middle is the instance of an nn.module that
+/// inline-modules took the op from (for a parameter, its name); either of the last two parts is missing where the op's location does not know it.
+std::string sourceName(mlir::Operation *op);
+
 } // namespace descent::nn
 
 #include "dialects/NN/NNDialect.h.inc"

@@ -133,6 +133,7 @@ def NN_ModuleOp : NN_Op<"module", [FunctionOpInterface, IsolatedFromAbove, Singl
                        OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
@@ -246,7 +247,6 @@ def NN_CastOp : NN_ElementwiseOp<"cast", [DeclareOpInterfaceMethods<Differentiab
   let results = (outs NN_Tensor:$y);
   // nn.cast %x to f32 : tensor<4xi32>
   let assemblyFormat = "$x `to` $to attr-dict `:` type($x)";
-  let hasVerifier = 1;
 }
 def NN_IotaOp : NN_ComputeOp<"iota", [DeclareOpInterfaceMethods<LinalgLowerable>, DeclareOpInterfaceMethods<CostOp, ["getFlops"]>]> {
   let summary = "each element is its own index along an axis";
@@ -254,7 +254,6 @@ def NN_IotaOp : NN_ComputeOp<"iota", [DeclareOpInterfaceMethods<LinalgLowerable>
   let results = (outs NN_Tensor:$y);
   // nn.iota [4, 8] axis 1 i32
   let assemblyFormat = "$shape `axis` $axis $type attr-dict";
-  let hasVerifier = 1;
 }
 def NN_RandomOp : NN_ComputeOp<"random", [DeclareOpInterfaceMethods<LinalgLowerable>, DeclareOpInterfaceMethods<CostOp, ["getFlops"]>]> {
   let summary = "uniform [0, 1) values, Philox 4x32-10 with key rng[0..1] and counter (element, id, rng[2], rng[3]), word 0";
@@ -379,7 +378,6 @@ def NN_MseOp : NN_RowOp<"mse"> {
   let assemblyFormat = [{
     $predictions `,` $targets (`row_weights` $row_weights^ `:` type($row_weights))? attr-dict `:` type($predictions) `,` type($targets)
   }];
-  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
