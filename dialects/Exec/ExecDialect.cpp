@@ -24,7 +24,7 @@ void ExecDialect::initialize() {
 }
 
 /// The region's arguments are the inputs, its yield's operands the results.
-static LogicalResult verifyBody(Operation *op, Block &body, TypeRange inputs, TypeRange outputs) {
+static LogicalResult verifyComputation(Operation *op, Block &body, TypeRange inputs, TypeRange outputs) {
   if (body.getArgumentTypes() != inputs) // C1
     return op->emitOpError() << "the region takes (" << body.getArgumentTypes()
                              << ") but the inputs are (" << inputs << ")";
@@ -40,11 +40,11 @@ static LogicalResult verifyBody(Operation *op, Block &body, TypeRange inputs, Ty
 }
 
 LogicalResult FusionOp::verifyRegions() {
-  return verifyBody(*this, getBody().front(), getInputs().getTypes(), getOutputs().getTypes());
+  return verifyComputation(*this, getBody().front(), getInputs().getTypes(), getOutputs().getTypes());
 }
 
 LogicalResult KernelOp::verifyRegions() {
-  return verifyBody(*this, getBody().front(), getArgumentTypes(), getResultTypes());
+  return verifyComputation(*this, getBody().front(), getArgumentTypes(), getResultTypes());
 }
 
 //===----------------------------------------------------------------------===//

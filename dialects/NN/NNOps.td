@@ -39,17 +39,18 @@ def NN_Tensor : RankedTensorOf<[NN_Element]>;
 def NN_FloatTensor : RankedTensorOf<[NN_Float]>;
 def NN_IndexTensor : RankedTensorOf<[NN_Index]>;
 def NN_BoolTensor : RankedTensorOf<[I1]>;
-// Buildable, so that assembly need not spell `tensor<f32>`.
 def NN_Scalar : Type<CPred<"::llvm::isa<::mlir::RankedTensorType>($_self) && "
                            "::llvm::cast<::mlir::RankedTensorType>($_self).getRank() == 0 && "
                            "::llvm::cast<::mlir::RankedTensorType>($_self).getElementType().isF32()">,
-                     "tensor<f32>", "::mlir::TypedValue<::mlir::RankedTensorType>">,
-                BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getF32Type())">;
+                     "tensor<f32>", "::mlir::RankedTensorType">;
+// Buildable, so that assembly need not spell `tensor<f32>`. Only for operands: on results it would generate a second inferReturnTypes.
+def NN_ScalarOperand : Type<NN_Scalar.predicate, "tensor<f32>", "::mlir::RankedTensorType">,
+                       BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getF32Type())">;
 def NN_RowWeights : 1DTensorOf<[F32]>;
 def NN_RngTensor : Type<CPred<"::llvm::isa<::mlir::RankedTensorType>($_self) && "
                               "::llvm::cast<::mlir::RankedTensorType>($_self).getShape() == ::llvm::ArrayRef<int64_t>{4} && "
                               "::llvm::cast<::mlir::RankedTensorType>($_self).getElementType().isInteger(32)">,
-                        "tensor<4xi32>", "::mlir::TypedValue<::mlir::RankedTensorType>">,
+                        "tensor<4xi32>", "::mlir::RankedTensorType">,
                    BuildableType<"::mlir::RankedTensorType::get({4}, $_builder.getI32Type())">;
 
 //===----------------------------------------------------------------------===//
@@ -172,7 +173,7 @@ def NN_ModelOp : NN_Op<"model", [FunctionOpInterface, IsolatedFromAbove, SingleB
 
 def NN_LossOp : NN_Op<"loss", [Pure, Terminator, HasParent<"ModelOp">]> {
   let summary = "ends a model: loss sum, loss weight, and the predictions that `sample` and validation read";
-  let arguments = (ins NN_Scalar:$sum, NN_Scalar:$weight, NN_Tensor:$predictions);
+  let arguments = (ins NN_ScalarOperand:$sum, NN_ScalarOperand:$weight, NN_Tensor:$predictions);
   let assemblyFormat = "$sum `,` $weight `,` $predictions attr-dict `:` type($predictions)";
 }
 
