@@ -179,7 +179,13 @@ INFER(MatmulOp) {
   if (rankA < 2 || rankB < 2)
     return refuse<MatmulOp>(location, /*C1*/ "a is ", a, " and b is ", b,
                             "; both need at least two axes (nn.reshape a vector to a row or a column)");
-  bool transA = op.getTransposeA(), transB = op.getTransposeB();
+  // The parser infers before it moves the attributes in braces into properties, so they are looked up in both places.
+  DictionaryAttr written = op.getAttributes();
+  auto flag = [&](bool property, StringRef name) {
+    return property || (written && written.contains(name));
+  };
+  bool transA = flag(op.getTransposeA(), "transpose_a");
+  bool transB = flag(op.getTransposeB(), "transpose_b");
   int64_t axisM = rankA - (transA ? 1 : 2), axisK = rankA - (transA ? 2 : 1);
   int64_t axisN = rankB - (transB ? 2 : 1), axisKB = rankB - (transB ? 1 : 2);
   int64_t k = a.getDimSize(axisK), kB = b.getDimSize(axisKB);

@@ -1,0 +1,16 @@
+// mlp-tiny.mlir with dropout on the hidden units and on the input, for what depends on random numbers.
+nn.model @mlp(%x: tensor<?x4xf32> {nn.role = "data"}, %y: tensor<?x3xf32> {nn.role = "target"}) {
+  %w0 = nn.parameter "fc0.weight" normal(0.0, 0.5) : tensor<4x5xf32>
+  %b0 = nn.parameter "fc0.bias" zeros : tensor<5xf32>
+  %d = nn.dropout %x {rate = 0.2} : tensor<?x4xf32>
+  %0 = nn.matmul %d, %w0 : tensor<?x4xf32>, tensor<4x5xf32>
+  %1 = nn.add %0, %b0 : tensor<?x5xf32>, tensor<5xf32>
+  %2 = nn.relu %1 : tensor<?x5xf32>
+  %h = nn.dropout %2 {rate = 0.5} : tensor<?x5xf32>
+  %w1 = nn.parameter "fc1.weight" normal(0.0, 0.5) : tensor<5x3xf32>
+  %b1 = nn.parameter "fc1.bias" zeros : tensor<3xf32>
+  %3 = nn.matmul %h, %w1 : tensor<?x5xf32>, tensor<5x3xf32>
+  %4 = nn.add %3, %b1 : tensor<?x3xf32>, tensor<3xf32>
+  %sum, %weight = nn.mse %4, %y : tensor<?x3xf32>, tensor<?x3xf32>
+  nn.loss %sum, %weight, %4 : tensor<?x3xf32>
+}
