@@ -41,6 +41,63 @@ def Differentiate : Pass<"differentiate", "::mlir::ModuleOp"> {
     Statistic<"accumulated", "gradients-added", "values whose gradient is a sum over several uses">];
 }
 
+def InsertOptimizer : Pass<"insert-optimizer", "::mlir::ModuleOp"> {
+  let summary = "train.gradient ops become one atomic, clipped update";
+  let description = [{
+    Reads what the recipe put on the module (`train.optimizer`, `train.schedule`, `train.weight_decay`, `train.clip_norm`, `train.groups`), sorts the
+    parameters into groups, declares their states and the counter @step, and ends @step with
+
+    ```mlir
+    %norm = train.norm %dw, %db ...            // of the gradient of the sum
+    %inverse = 1 / %weight                     // the only division by the weight
+    %grad_norm = %norm * %inverse
+    %scale = %inverse * (%grad_norm > clip ? clip / %grad_norm : 1)
+    %ok = %grad_norm < inf                     // false for NaN, for inf, and for a step without a counted target
+    train.commit if %ok { train.update "decay" [@w] with (%dw) scale %scale rate %rate count %t by #train.adam<...> ...  train.write @step, %t1 }
+    ```
+
+    Weight decay skips parameters of rank 0 and 1 unless a group asks for it. A group that matches no parameter is an error.
+
+    Numerics: defines the update.
+  }];
+  let dependentDialects = ["::descent::train::TrainDialect", "::descent::nn::NNDialect"];
+  let statistics = [Statistic<"groups", "groups", "optimizer groups">, Statistic<"parameters", "parameters", "parameters updated">];
+}
+
+def VerifyTrain : Pass<"verify-train", "::mlir::ModuleOp"> {
+  let summary = "Refuse a training program that is not complete";
+  let description = [{
+    @step exists, ends in one train.commit and returns loss_sum, loss_weight, grad_norm, learning_rate, committed; @evaluate exists, changes nothing and
+    returns loss_sum, loss_weight, predictions; no train.gradient is left; every trainable parameter is updated exactly once.
+
+    Numerics: none.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Fusion
+//===----------------------------------------------------------------------===//
+
+def LowerUpdates : Pass<"lower-updates", "::mlir::ModuleOp"> {
+  let summary = "train.update and train.commit become flat elementwise programs over slabs";
+  let description = [{
+    Parameters, gradients and each state of a group become one contiguous slab of type [rows, 1024], so that an optimizer step is one kernel whatever
+    the number of parameters. The commit's condition becomes a select between the new and the old value of every element.
+
+    ```mlir
+    train.commit if %ok { train.update "decay" [@w, @v] with (%dw, %dv) ... }
+    // becomes
+    train.slab @decay.parameters "parameters" [@w, @v] at [0, 8192] : tensor<12x1024xf32>
+    %g = train.pack @decay.gradients(%dw, %dv)   %p = train.read @decay.parameters   ... nn ops ...
+    train.write @decay.parameters, %selected
+    ```
+
+    Numerics: bit-exact.
+  }];
+  let dependentDialects = ["::descent::train::TrainDialect", "::descent::nn::NNDialect"];
+  let statistics = [Statistic<"slabs", "slabs", "slabs declared">, Statistic<"padding", "padding-bytes", "bytes between members">];
+}
+
 //===----------------------------------------------------------------------===//
 // Codegen: kernel functions to LLVM. The pipeline `lower-kernel-functions` runs these among MLIR's own conversions.
 //===----------------------------------------------------------------------===//

@@ -150,6 +150,13 @@ def Train_GradientOp : Train_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUse
   let assemblyFormat = "$parameter `,` $gradient attr-dict `:` type($gradient)";
 }
 
+def Train_NormOp : Train_Op<"norm", [Pure]> {
+  let summary = "Euclidean norm over all elements of all operands, each counted once";
+  let arguments = (ins Variadic<AnyRankedTensor>:$values);
+  let results = (outs AnyRankedTensor:$norm);
+  let assemblyFormat = "$values attr-dict `:` functional-type($values, $norm)";
+}
+
 def Train_CommitOp : Train_Op<"commit", [SingleBlock, NoTerminator]> {
   let summary = "the only place where state changes: all of it, or none when the condition is false";
   let arguments = (ins AnyRankedTensor:$condition);
