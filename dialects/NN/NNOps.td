@@ -230,7 +230,10 @@ def NN_MulOp : NN_BinaryOp<"mul", [Commutative]>;
 def NN_DivOp : NN_BinaryOp<"div">;
 def NN_MaximumOp : NN_BinaryOp<"maximum", [Commutative]>;
 def NN_MinimumOp : NN_BinaryOp<"minimum", [Commutative]>;
-def NN_PowOp : NN_BinaryOp<"pow">;
+def NN_PowOp : NN_BinaryOp<"pow"> {
+  let arguments = (ins NN_FloatTensor:$a, NN_FloatTensor:$b);
+  let results = (outs NN_FloatTensor:$y);
+}
 
 def NN_CompareOp : NN_ElementwiseOp<"compare"> {
   let arguments = (ins NN_ComparePredicate:$predicate, NN_Tensor:$a, NN_Tensor:$b);
