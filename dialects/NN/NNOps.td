@@ -187,7 +187,7 @@ def NN_ParameterOp : NN_Op<"parameter", [Pure]> {
 }
 
 def NN_ConstantOp : NN_Op<"constant", [Pure, ConstantLike, InferTypeOpAdaptor, DeclareOpInterfaceMethods<FusibleOp>,
-    DeclareOpInterfaceMethods<PrecisionOp>, DeclareOpInterfaceMethods<ReferenceOp>, DeclareOpInterfaceMethods<LinalgLowerable>]> {
+    DeclareOpInterfaceMethods<PrecisionOp>, DeclareOpInterfaceMethods<ReferenceOp>, DeclareOpInterfaceMethods<LinalgLowerable, ["lowerToLinalg"]>]> {
   let summary = "a literal tensor";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs NN_Tensor:$result);
@@ -252,14 +252,14 @@ def NN_CastOp : NN_ElementwiseOp<"cast", [DeclareOpInterfaceMethods<Differentiab
   // nn.cast %x to f32 : tensor<4xi32>
   let assemblyFormat = "$x `to` $to attr-dict `:` type($x)";
 }
-def NN_IotaOp : NN_ComputeOp<"iota", [DeclareOpInterfaceMethods<LinalgLowerable>, DeclareOpInterfaceMethods<CostOp, ["getFlops"]>]> {
+def NN_IotaOp : NN_ComputeOp<"iota", [DeclareOpInterfaceMethods<LinalgLowerable, ["lowerToLinalg"]>, DeclareOpInterfaceMethods<CostOp, ["getFlops"]>]> {
   let summary = "each element is its own index along an axis";
   let arguments = (ins DenseI64ArrayAttr:$shape, I64Attr:$axis, TypeAttr:$type);
   let results = (outs NN_Tensor:$y);
   // nn.iota [4, 8] axis 1 i32
   let assemblyFormat = "$shape `axis` $axis $type attr-dict";
 }
-def NN_RandomOp : NN_ComputeOp<"random", [DeclareOpInterfaceMethods<LinalgLowerable>, DeclareOpInterfaceMethods<CostOp, ["getFlops"]>]> {
+def NN_RandomOp : NN_ComputeOp<"random", [DeclareOpInterfaceMethods<LinalgLowerable, ["lowerToLinalg"]>, DeclareOpInterfaceMethods<CostOp, ["getFlops"]>]> {
   let summary = "uniform [0, 1) values, Philox 4x32-10 with key rng[0..1] and counter (element, id, rng[2], rng[3]), word 0";
   let arguments = (ins NN_RngTensor:$rng, DenseI64ArrayAttr:$shape, I64Attr:$id);
   let results = (outs NN_FloatTensor:$y);
@@ -272,7 +272,7 @@ def NN_RandomOp : NN_ComputeOp<"random", [DeclareOpInterfaceMethods<LinalgLowera
 //===----------------------------------------------------------------------===//
 
 class NN_ShapeOp<string mnemonic, list<Trait> traits = []> : NN_ComputeOp<mnemonic, !listconcat([
-    DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<LinalgLowerable>,
+    DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<LinalgLowerable, ["lowerToLinalg"]>,
     DeclareOpInterfaceMethods<CostOp, ["getFlops"]>], traits)>;
 
 def NN_ReshapeOp : NN_ShapeOp<"reshape"> {
@@ -325,7 +325,7 @@ def NN_SplitOp : NN_ShapeOp<"split"> {
 //===----------------------------------------------------------------------===//
 
 class NN_ReduceOp<string mnemonic> : NN_ComputeOp<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOp>,
-    DeclareOpInterfaceMethods<DecomposableOp>, DeclareOpInterfaceMethods<LinalgLowerable>, DeclareOpInterfaceMethods<CostOp, ["getFlops"]>]> {
+    DeclareOpInterfaceMethods<DecomposableOp>, DeclareOpInterfaceMethods<LinalgLowerable, ["lowerToLinalg"]>, DeclareOpInterfaceMethods<CostOp, ["getFlops"]>]> {
   let arguments = (ins NN_FloatTensor:$x, DenseI64ArrayAttr:$axes, UnitAttr:$keep);
   let results = (outs NN_FloatTensor:$y);
   // nn.reduce_sum %x [0, 1] keep : tensor<..>
