@@ -1,0 +1,37 @@
+//===- Context.h - What compiled code is called with ----------------------------------------===//
+#ifndef DESCENT_RUNTIME_CORE_CONTEXT_H
+#define DESCENT_RUNTIME_CORE_CONTEXT_H
+
+#include "runtime/core/Arena.h"
+
+#include <cstdint>
+#include <vector>
+
+/// Opaque to compiled code, which hands it on to `descent_launch`.
+struct descent_context {
+  /// Calls of one kernel so far and the time they took.
+  struct KernelTime {
+    uint64_t calls = 0;
+    uint64_t nanoseconds = 0;
+  };
+
+  descent_context(const descent_program &program, const descent::Arena &arena, int threads,
+                  bool profile)
+      : program(program), arena(arena), threads(threads),
+        times(profile ? program.kernel_count : 0) {}
+
+  const descent_program &program;
+  const descent::Arena &arena;
+  const int threads;
+  /// One entry a kernel when profiling, else empty.
+  std::vector<KernelTime> times;
+};
+
+namespace descent {
+
+/// Threads to use when nobody says: what OMP_NUM_THREADS or the CPUs this process may run on give.
+int defaultThreads();
+
+} // namespace descent
+
+#endif // DESCENT_RUNTIME_CORE_CONTEXT_H

@@ -1,0 +1,269 @@
+//===- Checkpoint.cpp - Saving and resuming a run -------------------------------------------===//
+//
+// The order of a save: write under a temporary name, sync, rename, sync the folder, and only then remove the file before the
+// last. At every moment at least one complete file has its final name. What prune removes are files that were good when written or
+// loaded; a damaged file is never counted as one of the two that are kept.
+//
+//===----------------------------------------------------------------------------------------===//
+#include "runtime/trainer/Checkpoint.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/File.h"
+#include "runtime/core/Program.h"
+#include "runtime/trainer/Log.h"
+#include "runtime/trainer/Model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace descent;
+namespace fs = std::filesystem;
+
+static constexpr char checkpointFormat[] = "descent checkpoint 1";
+static constexpr char filePattern[] = "step-%08lld.safetensors";
+
+//===----------------------------------------------------------------------------------------===//
+// Differences
+//===----------------------------------------------------------------------------------------===//
+
+void EntryDifferences::require(const SafetensorsReader &file, const std::string &name,
+                               const descent_tensor &tensor, bool anyFloat) {
+  required.push_back(name);
+  auto found = file.entries().find(name);
+  if (found == file.entries().end()) {
+    missing.push_back(fmt::format("{} {}", name, typeText(tensor)));
+    return;
+  }
+  const SafetensorsEntry &entry = found->second;
+  bool sameShape = std::equal(entry.shape.begin(), entry.shape.end(), tensor.shape,
+                              tensor.shape + tensor.rank);
+  bool sameType = entry.dtype == safetensorsDtype(tensor.dtype) ||
+                  (anyFloat && (entry.dtype == "F16" || entry.dtype == "BF16" || entry.dtype == "F64"));
+  if (!sameShape || !sameType)
+    reshaped.push_back(
+        fmt::format("{}: the file has {}, the model {}", name, typeText(entry), typeText(tensor)));
+}
+
+void EntryDifferences::offer(const std::string &name, const SafetensorsEntry &entry) {
+  if (std::find(required.begin(), required.end(), name) == required.end())
+    extra.push_back(fmt::format("{} {}", name, typeText(entry)));
+}
+
+std::string EntryDifferences::text() const {
+  static constexpr size_t shown = 20;
+  std::string result;
+  auto list = [&](const char *what, const std::vector<std::string> &items) {
+    for (size_t i = 0; i < std::min(items.size(), shown); ++i)
+      result += fmt::format("\n  {}: {}", what, items[i]);
+    if (items.size() > shown)
+      result += fmt::format("\n  and {} more {}", items.size() - shown, what);
+  };
+  list("missing", missing);
+  list("reshaped", reshaped);
+  list("extra", extra);
+  return result;
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------------------------===//
+
+std::string descent::checkpointPath(const std::string &folder, int64_t step) {
+  char name[64];
+  std::snprintf(name, sizeof name, filePattern, static_cast<long long>(step));
+  return folder + "/" + name;
+}
+
+std::vector<int64_t> descent::listCheckpoints(const std::string &folder) {
+  std::vector<int64_t> steps;
+  std::error_code error;
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder, error)) {
+    std::string name = entry.path().filename().string();
+    if (!name.starts_with("step-") || !name.ends_with(".safetensors"))
+      continue;
+    int64_t step = -1;
+    const char *begin = name.data() + 5, *end = name.data() + name.size() - 12;
+    auto [stop, code] = std::from_chars(begin, end, step);
+    if (code == std::errc() && stop == end && step >= 0)
+      steps.push_back(step);
+  }
+  std::sort(steps.rbegin(), steps.rend());
+  return steps;
+}
+
+void descent::removeCheckpoints(const std::string &folder) {
+  for (int64_t step : listCheckpoints(folder)) {
+    std::string path = checkpointPath(folder, step);
+    if (::unlink(path.c_str()) != 0)
+      throwFileError("remove", path.c_str(), errno);
+  }
+}
+
+/// Refuses a checkpoint whose entries are not those of the program, one for one.
+static void compareEntries(const Model &model, const SafetensorsReader &file) {
+  const descent_program &program = model.program;
+  EntryDifferences differences;
+  for (uint64_t i = 0; i < program.parameter_count; ++i)
+    differences.require(file, safetensorsName(program.parameters[i].tensor.name),
+                        program.parameters[i].tensor, /*anyFloat=*/false);
+  for (uint64_t i = 0; i < program.state_count; ++i)
+    differences.require(file, statePrefix + safetensorsName(program.states[i].tensor.name),
+                        program.states[i].tensor, /*anyFloat=*/false);
+  for (const auto &[name, entry] : file.entries())
+    differences.offer(name, entry);
+  if (differences.any())
+    throw Error(fmt::format("{} is a checkpoint of another model (it says '{}', this is '{}'):{}\n"
+                            "Train in another --out folder, or start from its weights with --init-from if they fit.",
+                            file.path(), file.metadata("model", "?"), program.name,
+                            differences.text()));
+}
+
+static int64_t metadataNumber(const SafetensorsReader &file, const char *key) {
+  std::string text = file.metadata(key, "");
+  uint64_t value = 0;
+  auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || stop != text.data() + text.size())
+    throw Error(fmt::format("{}: its metadata '{}' is '{}' and should be a number", file.path(),
+                            key, text));
+  return static_cast<int64_t>(value);
+}
+
+static RunPosition load(Model &model, const SafetensorsReader &file) {
+  const descent_program &program = model.program;
+  auto copy = [&](const std::string &name, const descent_tensor &tensor) {
+    file.read(file.entries().at(name), model.at(tensor));
+  };
+  for (uint64_t i = 0; i < program.parameter_count; ++i)
+    copy(safetensorsName(program.parameters[i].tensor.name), program.parameters[i].tensor);
+  for (uint64_t i = 0; i < program.state_count; ++i)
+    copy(statePrefix + safetensorsName(program.states[i].tensor.name), program.states[i].tensor);
+  if (file.metadata("plan_hash", "") != fmt::format("{:016x}", program.plan_hash))
+    warn("{} was saved by another compilation of model '{}'; its entries fit and are used",
+         file.path(), program.name);
+  RunPosition position;
+  position.step = metadataNumber(file, "step");
+  position.seed = static_cast<uint64_t>(metadataNumber(file, "seed"));
+  position.samples = metadataNumber(file, "samples");
+  position.batch = metadataNumber(file, "batch");
+  position.shuffle = file.metadata("shuffle", "true") == "true";
+  position.vocabulary = fromHexadecimal(file.metadata("vocabulary", ""));
+  return position;
+}
+
+std::optional<RunPosition> descent::loadNewestCheckpoint(Model &model, const std::string &folder) {
+  std::vector<std::string> damaged;
+  for (int64_t step : listCheckpoints(folder)) {
+    std::string path = checkpointPath(folder, step);
+    std::optional<SafetensorsReader> file;
+    try {
+      file.emplace(path);
+      if (file->metadata("format", "") != checkpointFormat)
+        throw Error(path + " is no checkpoint of this version");
+      file->verifyChecksum();
+    } catch (const Error &error) {
+      warn("{}; trying the checkpoint before it", error.what());
+      damaged.push_back(path);
+      continue;
+    }
+    compareEntries(model, *file);
+    RunPosition position = load(model, *file);
+    // Out of the way, so that they are neither loaded nor counted again; kept, because they are the user's.
+    for (const std::string &bad : damaged)
+      if (::rename(bad.c_str(), (bad + ".damaged").c_str()) == 0)
+        note("{} is now called {}.damaged", bad, fs::path(bad).filename().string());
+    return position;
+  }
+  if (!damaged.empty())
+    throw Error(fmt::format("none of the {} checkpoints in {} is whole; give another --out folder to start again",
+                            damaged.size(), folder));
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Saving
+//===----------------------------------------------------------------------------------------===//
+
+static SafetensorsWriter makeWriter(const Model &model, const RunPosition &position) {
+  const descent_program &program = model.program;
+  std::vector<SafetensorsTensor> tensors;
+  auto add = [&](std::string name, const descent_tensor &tensor) {
+    tensors.push_back({std::move(name),
+                       tensor.dtype,
+                       {tensor.shape, tensor.shape + tensor.rank},
+                       model.at(tensor),
+                       tensor.bytes});
+  };
+  for (uint64_t i = 0; i < program.parameter_count; ++i)
+    add(program.parameters[i].tensor.name, program.parameters[i].tensor);
+  for (uint64_t i = 0; i < program.state_count; ++i)
+    add(statePrefix + std::string(program.states[i].tensor.name), program.states[i].tensor);
+  SafetensorsWriter::Metadata metadata = {
+      {"format", checkpointFormat},
+      {"model", safetensorsName(program.name)},
+      {"plan_hash", fmt::format("{:016x}", program.plan_hash)},
+      {"step", fmt::format("{:020}", 0)},
+      {"seed", fmt::format("{}", position.seed)},
+      {"samples", fmt::format("{}", position.samples)},
+      {"batch", fmt::format("{}", position.batch)},
+      {"shuffle", position.shuffle ? "true" : "false"}};
+  if (!position.vocabulary.empty())
+    metadata.emplace_back("vocabulary", hexadecimal(position.vocabulary));
+  return SafetensorsWriter(std::move(tensors), metadata, /*checksum=*/true);
+}
+
+Checkpoints::Checkpoints(const Model &model, std::string folder, const RunPosition &position)
+    : folder(std::move(folder)), writer(makeWriter(model, position)) {}
+
+void Checkpoints::path(char (&out)[4096], int64_t step) const {
+  size_t length = std::min(folder.size(), sizeof out - 64);
+  std::memcpy(out, folder.data(), length);
+  out[length] = '/';
+  std::snprintf(out + length + 1, sizeof out - length - 1, filePattern,
+                static_cast<long long>(step));
+}
+
+void Checkpoints::prepare() {
+  if (folder.size() > sizeof(char[4096]) - 128)
+    throwFileError("make folder", folder.c_str(), ENAMETOOLONG);
+  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
+    throwFileError("make folder", folder.c_str(), errno);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    throwFileError("write to folder", folder.c_str(), errno);
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder)) {
+    std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && name.ends_with(partialSuffix))
+      ::unlink(entry.path().c_str());
+  }
+  // A third file is what a crash between a save and its clean-up leaves; the newest has just been found good.
+  size_t count = 0;
+  for (int64_t step : listCheckpoints(folder)) {
+    if (count < 2)
+      kept[count++] = step;
+    else
+      ::unlink(checkpointPath(folder, step).c_str());
+  }
+}
+
+void Checkpoints::save(int64_t step) {
+  char text[32], name[4096];
+  std::snprintf(text, sizeof text, "%020lld", static_cast<long long>(step));
+  writer.setMetadata("step", text);
+  path(name, step);
+  writer.write(name);
+  if (step == kept[0])
+    return;
+  if (kept[1] >= 0 && kept[1] != step) {
+    path(name, kept[1]);
+    ::unlink(name); // Failing to remove an old file endangers nothing.
+  }
+  kept[1] = kept[0];
+  kept[0] = step;
+}

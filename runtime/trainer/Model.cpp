@@ -1,0 +1,170 @@
+//===- Model.cpp - A compiled program with its memory ---------------------------------------===//
+#include "runtime/trainer/Model.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Philox.h"
+#include "runtime/core/Program.h"
+#include "runtime/trainer/Checkpoint.h"
+#include "runtime/trainer/Safetensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+using namespace descent;
+
+Model::Model(const descent_program &program, int threads, bool profile)
+    : program(program), batch(batchSize(program)), arena(program.memory, threads),
+      context(program, arena, threads, profile), stepFunction(findFunction(program, "step")),
+      evaluateFunction(findFunction(program, "evaluate")) {
+  auto place = [&](const descent_function &function, const char *name) {
+    return at(*findOutput(function, name));
+  };
+  stepLossSum = reinterpret_cast<float *>(place(stepFunction, "loss_sum"));
+  stepLossWeight = reinterpret_cast<float *>(place(stepFunction, "loss_weight"));
+  gradientNorm = reinterpret_cast<float *>(place(stepFunction, "grad_norm"));
+  learningRate = reinterpret_cast<float *>(place(stepFunction, "learning_rate"));
+  committed = place(stepFunction, "committed");
+  evaluateLossSum = reinterpret_cast<float *>(place(evaluateFunction, "loss_sum"));
+  evaluateLossWeight = reinterpret_cast<float *>(place(evaluateFunction, "loss_weight"));
+  for (uint64_t i = 0; i < program.input_count; ++i)
+    if (program.inputs[i].role == DESCENT_INPUT_RNG)
+      random = reinterpret_cast<int32_t *>(at(program.inputs[i].tensor));
+}
+
+/// Sets all elements of a state to one number.
+static void fillState(const descent_state &state, uint8_t *data) {
+  uint64_t width = elementBytes(state.tensor.dtype), count = state.tensor.bytes / width;
+  auto fill = [&](auto value) {
+    std::fill_n(reinterpret_cast<decltype(value) *>(data), count, value);
+  };
+  switch (state.tensor.dtype) {
+  case DESCENT_F32:
+    return fill(static_cast<float>(state.initial));
+  case DESCENT_I32:
+    return fill(static_cast<int32_t>(state.initial));
+  case DESCENT_I64:
+    return fill(static_cast<int64_t>(state.initial));
+  case DESCENT_I1:
+    return fill(static_cast<uint8_t>(state.initial != 0));
+  default: // Narrow types start at zero or at a value whose upper half is all of it.
+    if (state.initial == 0.0)
+      return fill(static_cast<uint16_t>(0));
+    if (state.tensor.dtype == DESCENT_BF16) {
+      float wide = static_cast<float>(state.initial);
+      uint32_t bits;
+      std::memcpy(&bits, &wide, sizeof bits);
+      if (!(bits & 0xFFFF))
+        return fill(static_cast<uint16_t>(bits >> 16));
+    }
+    throw Error(fmt::format("state '{}' of type {} cannot start at {}", state.tensor.name,
+                            dtypeName(state.tensor.dtype), state.initial));
+  }
+}
+
+void Model::initialize(uint64_t seed) {
+  for (uint64_t i = 0; i < program.parameter_count; ++i) {
+    const descent_parameter &parameter = program.parameters[i];
+    float *data = reinterpret_cast<float *>(at(parameter.tensor));
+    int64_t count = static_cast<int64_t>(parameter.tensor.bytes / sizeof(float));
+    switch (parameter.initializer) {
+    case DESCENT_INIT_CONSTANT:
+      std::fill_n(data, count, static_cast<float>(parameter.a));
+      break;
+    case DESCENT_INIT_NORMAL:
+      fillNormal(data, count, seed, parameter.tensor.name, parameter.a, parameter.b);
+      break;
+    case DESCENT_INIT_UNIFORM:
+      fillUniform(data, count, seed, parameter.tensor.name, parameter.a, parameter.b);
+      break;
+    }
+  }
+  for (uint64_t i = 0; i < program.state_count; ++i)
+    fillState(program.states[i], at(program.states[i].tensor));
+}
+
+void Model::setIteration(uint64_t seed, int64_t iteration) {
+  if (!random)
+    return;
+  random[0] = static_cast<int32_t>(seed);
+  random[1] = static_cast<int32_t>(seed >> 32);
+  random[2] = static_cast<int32_t>(iteration);
+  random[3] = 0;
+}
+
+StepResult Model::step() {
+  stepFunction.run(&context, arena.data());
+  return {*stepLossSum, *stepLossWeight, *gradientNorm, *learningRate, *committed != 0};
+}
+
+EvaluateResult Model::evaluate() {
+  evaluateFunction.run(&context, arena.data());
+  return {*evaluateLossSum, *evaluateLossWeight};
+}
+
+void Model::loadWeights(const SafetensorsReader &file, std::string &note) {
+  EntryDifferences differences;
+  for (uint64_t i = 0; i < program.parameter_count; ++i)
+    differences.require(file, safetensorsName(program.parameters[i].tensor.name),
+                        program.parameters[i].tensor, /*anyFloat=*/true);
+  for (const auto &[name, entry] : file.entries())
+    if (!name.starts_with(statePrefix))
+      differences.offer(name, entry);
+  if (differences.blocking())
+    throw Error(fmt::format("{} does not hold the weights of model '{}':{}", file.path(),
+                            program.name, differences.text()));
+  if (differences.any())
+    note = fmt::format("entries of {} that model '{}' has no use for:{}", file.path(), program.name,
+                       differences.text());
+  for (uint64_t i = 0; i < program.parameter_count; ++i) {
+    const descent_tensor &tensor = program.parameters[i].tensor;
+    std::string name = safetensorsName(tensor.name);
+    file.readFloats(name, file.entries().at(name), reinterpret_cast<float *>(at(tensor)));
+  }
+}
+
+static std::vector<int64_t> shapeOf(const descent_tensor &tensor) {
+  return {tensor.shape, tensor.shape + tensor.rank};
+}
+
+void Model::exportWeights(const std::string &path, const std::string &vocabulary) const {
+  std::vector<SafetensorsTensor> tensors;
+  for (uint64_t i = 0; i < program.parameter_count; ++i) {
+    const descent_tensor &tensor = program.parameters[i].tensor;
+    tensors.push_back({tensor.name, tensor.dtype, shapeOf(tensor), at(tensor), tensor.bytes});
+  }
+  SafetensorsWriter::Metadata metadata = {{"format", "descent weights"}, {"model", safetensorsName(program.name)}};
+  if (!vocabulary.empty())
+    metadata.emplace_back("vocabulary", hexadecimal(vocabulary));
+  SafetensorsWriter(std::move(tensors), metadata, /*checksum=*/false).write(path.c_str());
+}
+
+void Model::exportGradients(const std::string &path, float lossWeight) const {
+  std::vector<SafetensorsTensor> tensors;
+  for (uint64_t i = 0; i < program.parameter_count; ++i) {
+    const descent_parameter &parameter = program.parameters[i];
+    if (parameter.gradient_offset != DESCENT_NO_OFFSET)
+      tensors.push_back({parameter.tensor.name, DESCENT_F32, shapeOf(parameter.tensor),
+                         at(parameter.gradient_offset), parameter.tensor.bytes});
+  }
+  SafetensorsWriter::Metadata metadata = {{"format", "descent gradients"}, {"model", safetensorsName(program.name)}};
+  SafetensorsWriter(std::move(tensors), metadata, /*checksum=*/false).write(path.c_str(), lossWeight);
+}
+
+std::string descent::hexadecimal(const std::string &bytes) {
+  std::string text;
+  for (unsigned char byte : bytes)
+    text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+std::string descent::fromHexadecimal(const std::string &text) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < text.size(); i += 2) {
+    unsigned value;
+    if (std::sscanf(text.c_str() + i, "%2x", &value) != 1)
+      return {};
+    bytes += static_cast<char>(value);
+  }
+  return bytes;
+}

@@ -1,0 +1,81 @@
+//===- Model.h - A compiled program with its memory -----------------------------------------===//
+#ifndef DESCENT_RUNTIME_TRAINER_MODEL_H
+#define DESCENT_RUNTIME_TRAINER_MODEL_H
+
+#include "runtime/core/Arena.h"
+#include "runtime/core/Context.h"
+
+#include "descent/abi.h"
+
+#include <cstdint>
+#include <string>
+
+namespace descent {
+
+class SafetensorsReader;
+class SafetensorsWriter;
+
+/// What a step reports.
+struct StepResult {
+  float lossSum, lossWeight, gradientNorm, learningRate;
+  bool committed;
+  /// Mean over counted targets. Not a number when nothing was counted.
+  float loss() const { return lossSum / lossWeight; }
+};
+
+struct EvaluateResult {
+  float lossSum, lossWeight;
+};
+
+/// The program's tables, its arena and its threads. Checked programs only (checkProgram).
+class Model {
+public:
+  Model(const descent_program &program, int threads, bool profile);
+
+  /// Gives every parameter and state its first value: a function of the seed and the parameter's name.
+  void initialize(uint64_t seed);
+
+  /// Sets the hidden input for random numbers, if there is one. `iteration` counts from 0.
+  void setIteration(uint64_t seed, int64_t iteration);
+
+  StepResult step();
+  EvaluateResult evaluate();
+
+  /// Parameters from a weight file. Missing or reshaped ones make it throw Error with the whole list; other entries are ignored and
+  /// named in `note`, apart from the optimizer state of a checkpoint.
+  void loadWeights(const SafetensorsReader &file, std::string &note);
+
+  /// Writes the parameters, with `vocabulary` (may be empty) in the metadata.
+  void exportWeights(const std::string &path, const std::string &vocabulary) const;
+
+  /// Writes the gradients that the last step left, divided by `lossWeight`.
+  void exportGradients(const std::string &path, float lossWeight) const;
+
+  uint8_t *at(uint64_t offset) const { return arena.data() + offset; }
+  uint8_t *at(const descent_tensor &tensor) const { return at(tensor.offset); }
+
+  const descent_program &program;
+  const int64_t batch;
+
+private:
+  Arena arena;
+
+public:
+  descent_context context;
+
+private:
+  const descent_function &stepFunction, &evaluateFunction;
+  const float *stepLossSum, *stepLossWeight, *gradientNorm, *learningRate;
+  const uint8_t *committed;
+  const float *evaluateLossSum, *evaluateLossWeight;
+  int32_t *random = nullptr;
+};
+
+/// Bytes as hexadecimal digits and back; metadata must be text and a vocabulary is any bytes. Text that is no such digits gives
+/// an empty string.
+std::string hexadecimal(const std::string &bytes);
+std::string fromHexadecimal(const std::string &text);
+
+} // namespace descent
+
+#endif // DESCENT_RUNTIME_TRAINER_MODEL_H

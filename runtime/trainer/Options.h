@@ -1,0 +1,42 @@
+//===- Options.h - The command line of a training binary ------------------------------------===//
+#ifndef DESCENT_RUNTIME_TRAINER_OPTIONS_H
+#define DESCENT_RUNTIME_TRAINER_OPTIONS_H
+
+#include "descent/abi.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace descent {
+
+class Settings;
+
+struct Options {
+  enum class Action { Train, Sample, Describe, DescribeJson, Done } action = Action::Train;
+
+  std::string data, validation; ///< empty: from the recipe
+  int64_t steps = 0;            ///< unless epochs is set
+  std::optional<int64_t> epochs;
+  std::string out = "run";
+  bool resume = false, overwrite = false, shuffle = true, profile = false;
+  uint64_t seed = 0;
+  bool seedGiven = false;
+  int64_t logEvery = 10, checkpointEvery = 500, validateEvery = 250; ///< 0: only at the end (log, checkpoint) or never (validate)
+  int threads = 1;
+  std::string exportFile, initFrom, dumpGradients;
+
+  // For `sample`.
+  std::string prompt;
+  int64_t tokens = 200, samples = 1, topK = 0;
+  double temperature = 0.8;
+};
+
+/// Reads the command line; what it does not say comes from the recipe, then from the defaults above. Help and version texts are
+/// printed here and give Action::Done. Throws Error with ExitUsage for anything else.
+Options parseOptions(int argc, const char *const *argv, const descent_program &program,
+                     const Settings &settings);
+
+} // namespace descent
+
+#endif // DESCENT_RUNTIME_TRAINER_OPTIONS_H

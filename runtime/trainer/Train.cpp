@@ -1,0 +1,272 @@
+//===- Train.cpp - The training loop --------------------------------------------------------===//
+//
+// Everything a step decides (learning rate, clipping, whether to commit) is compiled; the loop fills inputs, calls the step, and
+// keeps books. The books come in a fixed order: the metrics line of a step, then its checkpoint. A process killed between the two
+// resumes one step earlier and writes the same line again; the other order would lose a line for good.
+//
+// Nothing is created on disk before weights and data have been found good, so that a mistyped name leaves no run behind.
+//
+//===----------------------------------------------------------------------------------------===//
+#include "runtime/core/Error.h"
+#include "runtime/core/Program.h"
+#include "runtime/trainer/Batches.h"
+#include "runtime/trainer/Checkpoint.h"
+#include "runtime/trainer/Describe.h"
+#include "runtime/trainer/Log.h"
+#include "runtime/trainer/Metrics.h"
+#include "runtime/trainer/Model.h"
+#include "runtime/trainer/Options.h"
+#include "runtime/trainer/Progress.h"
+#include "runtime/trainer/Run.h"
+#include "runtime/trainer/RunFolder.h"
+#include "runtime/trainer/Signals.h"
+#include "runtime/trainer/Validate.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+using namespace descent;
+using Clock = std::chrono::steady_clock;
+
+/// Steps in a row that may change nothing before the run is called off.
+static constexpr int64_t maximumSkipsInARow = 100;
+
+namespace {
+
+class Training {
+public:
+  Training(const descent_program &program, const Settings &settings, const Options &options)
+      : program(program), settings(settings), options(options),
+        model(program, options.threads, options.profile) {
+    position.batch = model.batch;
+    position.shuffle = options.shuffle;
+    position.seed = options.seed;
+    for (uint64_t i = 0; i < program.state_count; ++i)
+      if (std::string_view(program.states[i].tensor.name) == "step" &&
+          program.states[i].tensor.dtype == DESCENT_I64)
+        committedSteps = reinterpret_cast<const int64_t *>(model.at(program.states[i].tensor));
+  }
+
+  int run() {
+    if (options.resume)
+      resume();
+    else
+      start();
+    if (steps == 0) {
+      exportWeights();
+      return ExitDone;
+    }
+    openFiles();
+    int status = loop();
+    if (status == ExitDone)
+      exportWeights();
+    if (options.profile)
+      fmt::print("\n{}", profileText(model.context, loopSeconds));
+    return status;
+  }
+
+private:
+  void start() {
+    model.initialize(position.seed);
+    if (!options.initFrom.empty()) {
+      SafetensorsReader file(options.initFrom);
+      std::string extra;
+      model.loadWeights(file, extra);
+      if (!extra.empty())
+        note("{}", extra);
+      // Only matters for text: the weights know which byte an id stands for.
+      position.vocabulary = fromHexadecimal(file.metadata("vocabulary", ""));
+    }
+    // Without a step there is no need for data and nothing that a folder could hold.
+    if (!options.epochs && options.steps == 0)
+      return;
+    openData();
+    folder.emplace(options.out, options.overwrite ? RunFolder::Mode::Overwrite : RunFolder::Mode::Fresh,
+                   program, position.seed);
+  }
+
+  void resume() {
+    folder.emplace(options.out, RunFolder::Mode::Resume, program, position.seed);
+    std::optional<RunPosition> found = loadNewestCheckpoint(model, folder->checkpoints());
+    RunPosition saved = found.value_or(position);
+    if (found)
+      fmt::print("resuming {} after step {}\n", options.out, saved.step);
+    else
+      saved.seed = folder->seed();
+    if (options.seedGiven && options.seed != saved.seed)
+      throw Error(fmt::format("the run in {} was started with --seed {}; a resumed run keeps its seed, so leave --seed out", options.out, saved.seed));
+    position.seed = saved.seed;
+    position.step = saved.step;
+    position.vocabulary = saved.vocabulary;
+    if (!found) {
+      note("{} has no checkpoint yet; starting from the beginning", options.out);
+      model.initialize(position.seed);
+    }
+    openData();
+    if (found && (saved.samples != position.samples || saved.batch != position.batch ||
+                              saved.shuffle != position.shuffle))
+      warn("the data or its order changed since the checkpoint ({} samples in batches of {}{}, now {} in batches of {}{}): the run goes "
+           "on with the order of the new data, at step {}",
+           saved.samples, saved.batch, saved.shuffle ? "" : " unshuffled", position.samples,
+           position.batch, position.shuffle ? "" : " unshuffled", position.step);
+    if (position.step > steps)
+      throw Error(fmt::format("the run in {} is after step {} already, past the {} steps asked for; --steps is the total", options.out,
+                              position.step, steps));
+  }
+
+  void openData() {
+    DataSource source;
+    source.path = options.data.empty() ? settings.text("data.path", "") : options.data;
+    if (source.path.empty())
+      throw Error("no data: give --data FILE, or data.path in the recipe", ExitUsage);
+    source.format = dataFormat(settings, source.path);
+    source.vocabulary = position.vocabulary;
+    // A file of its own for validation leaves all of the data to train on.
+    if (options.validation.empty())
+      source.validation = settings.real("data.validation", 0.0);
+    data = openDataset(program, settings, source);
+    position.vocabulary = data->vocabulary();
+    position.samples = data->size();
+    tokensPerSample = data->tokensPerSample();
+    batches.emplace(model, *data, source.path, position.seed, options.shuffle);
+    steps = options.epochs ? *options.epochs * batches->perEpoch() : options.steps;
+
+    if (options.validateEvery > 0 && (source.validation > 0 || !options.validation.empty())) {
+      source.vocabulary = position.vocabulary;
+      source.validationPart = true;
+      if (!options.validation.empty()) {
+        source.path = options.validation;
+        source.validation = 0;
+      }
+      validationData = openDataset(program, settings, source);
+      validator.emplace(model, *validationData, source.path);
+    }
+  }
+
+  void openFiles() {
+    checkpoints.emplace(model, folder->checkpoints(), position);
+    checkpoints->prepare();
+    metrics.emplace(folder->metrics(), position.step);
+    fmt::print("model {}: {} samples in {} batches of {}{}; step {} to {}; {} threads, {} planned\n",
+               program.name, position.samples, batches->perEpoch(), model.batch,
+               validationData ? fmt::format(", {} samples to validate on", validationData->size()) : "",
+               position.step + 1, steps, options.threads, formatBytes(program.memory.arena).text);
+    std::fflush(stdout);
+  }
+
+  int loop() {
+    catchSignals();
+    auto loopStart = Clock::now();
+    Progress progress(position.step, steps, options.logEvery);
+    int64_t savedStep = position.step;
+    for (int64_t step = position.step + 1; step <= steps; ++step) {
+      auto begin = Clock::now();
+      int rows = batches->fill(step - 1);
+      model.setIteration(position.seed, step - 1);
+      StepResult result = model.step();
+      double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+
+      if (step == position.step + 1 && !options.dumpGradients.empty())
+        dumpGradients(result);
+      std::optional<Validation> validation;
+      bool last = step == steps, sound = countSkips(result);
+      if (sound && validator && (last || step % options.validateEvery == 0))
+        validation = validator->run();
+
+      StepMetrics line;
+      line.step = step;
+      line.loss = result.loss();
+      line.learningRate = result.learningRate;
+      line.gradientNorm = result.gradientNorm;
+      line.stepMilliseconds = seconds * 1e3;
+      line.itemsAreTokens = tokensPerSample > 0;
+      line.itemsPerSecond = rows * std::max<int64_t>(tokensPerSample, 1) / seconds;
+      line.skipped = committedSteps ? step - *committedSteps : 0;
+      line.validation = validation ? &*validation : nullptr;
+      metrics->write(line);
+      progress.show(line);
+      if (!sound || !result.committed)
+        reportSkip(step, result, savedStep, progress);
+
+      int signal = stopSignal();
+      if (last || signal || (options.checkpointEvery > 0 && step % options.checkpointEvery == 0)) {
+        metrics->sync();
+        checkpoints->save(step);
+        savedStep = step;
+      }
+      if (signal && !last) {
+        progress.endLine();
+        loopSeconds = std::chrono::duration<double>(Clock::now() - loopStart).count();
+        fmt::print("stopped by signal {} after step {}; the checkpoint is written, --resume goes on\n", signal, step);
+        return 128 + signal;
+      }
+    }
+    progress.endLine();
+    loopSeconds = std::chrono::duration<double>(Clock::now() - loopStart).count();
+    if (position.step == steps)
+      fmt::print("the run is after step {} already; there is nothing left to do\n", steps);
+    return ExitDone;
+  }
+
+  /// False if the loss says that the run cannot go on.
+  bool countSkips(const StepResult &result) {
+    skipsInARow = result.committed ? 0 : skipsInARow + 1;
+    return result.lossWeight == 0 || std::isfinite(result.lossSum);
+  }
+
+  /// Says why a step changed nothing, and ends the run where going on makes no sense.
+  void reportSkip(int64_t step, const StepResult &result, int64_t savedStep, Progress &progress) {
+    progress.endLine();
+    std::string saved = savedStep > 0 ? fmt::format("the checkpoint of step {} is the last one", savedStep)
+                                      : "there is no checkpoint yet";
+    if (result.lossWeight != 0 && !std::isfinite(result.lossSum))
+      throw Error(fmt::format("step {}: the loss is {}; {}. A lower optimizer.lr, a longer schedule.warmup or optimizer.clip keeps a run "
+                              "finite; data with values that are no numbers never is",
+                              step, result.lossSum, saved));
+    if (result.lossWeight == 0)
+      warn("step {}: no target of the batch counts, nothing was changed", step);
+    else
+      warn("step {}: the gradient's norm is {}, nothing was changed", step, result.gradientNorm);
+    if (skipsInARow >= maximumSkipsInARow)
+      throw Error(fmt::format("{} steps in a row changed nothing; {}", skipsInARow, saved));
+  }
+
+  void dumpGradients(const StepResult &result) {
+    if (result.lossWeight == 0)
+      throw Error("--dump-gradients: no target of the first batch counts, so the mean loss has no gradient");
+    model.exportGradients(options.dumpGradients, result.lossWeight);
+  }
+
+  void exportWeights() {
+    if (options.exportFile.empty())
+      return;
+    model.exportWeights(options.exportFile, position.vocabulary);
+    fmt::print("weights written to {}\n", options.exportFile);
+  }
+
+  const descent_program &program;
+  const Settings &settings;
+  const Options &options;
+  Model model;
+  RunPosition position;
+  const int64_t *committedSteps = nullptr;
+  int64_t steps = 0, tokensPerSample = 0, skipsInARow = 0;
+  double loopSeconds = 0;
+  std::unique_ptr<data::Dataset> data, validationData;
+  std::optional<Batches> batches;
+  std::optional<Validator> validator;
+  std::optional<RunFolder> folder;
+  std::optional<Checkpoints> checkpoints;
+  std::optional<MetricsFile> metrics;
+};
+
+} // namespace
+
+int descent::train(const descent_program &program, const Settings &settings,
+                   const Options &options) {
+  return Training(program, settings, options).run();
+}
