@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/trainer/Checkpoint.h"
+#include "runtime/core/Arena.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/File.h"
 #include "runtime/core/Program.h"
@@ -22,6 +23,7 @@
 #include <filesystem>
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 using namespace descent;
@@ -237,6 +239,12 @@ void Checkpoints::prepare() {
     throwFileError("make folder", folder.c_str(), errno);
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     throwFileError("write to folder", folder.c_str(), errno);
+  // Better now than at the first save. Some file systems know no sizes and say 0 blocks.
+  struct statvfs space;
+  if (::statvfs(folder.c_str(), &space) == 0 && space.f_blocks > 0 &&
+      space.f_bavail * space.f_frsize < fileBytes())
+    throwFileError(fmt::format("save a checkpoint of {} in", formatBytes(fileBytes()).text).c_str(),
+                   folder.c_str(), ENOSPC);
   for (const fs::directory_entry &entry : fs::directory_iterator(folder)) {
     std::string name = entry.path().filename().string();
     if (name.starts_with("step-") && name.ends_with(partialSuffix))

@@ -42,6 +42,22 @@ static std::string nearestFlag(const CLI::App &app, const std::string &argument)
   return best;
 }
 
+/// Checks for whole numbers whose message says what is allowed; without a description, help stays readable.
+static CLI::Validator between(int64_t low, int64_t high) {
+  return CLI::Validator(
+      [=](std::string &text) {
+        int64_t value = 0;
+        bool whole = CLI::detail::lexical_cast(text, value);
+        if (whole && value >= low && value <= high)
+          return std::string();
+        return high == INT64_MAX ? fmt::format("{} is no whole number of at least {}", text, low)
+                                 : fmt::format("{} is no whole number from {} to {}", text, low, high);
+      },
+      "");
+}
+
+static CLI::Validator atLeast(int64_t low) { return between(low, INT64_MAX); }
+
 [[noreturn]] static void usage(const std::string &message, const char *program) {
   throw Error(fmt::format("{}\nTry {} --help.", message, program), ExitUsage);
 }
@@ -69,7 +85,6 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
 
   std::string describe;
   bool noShuffle = false, version = false;
-  constexpr int64_t many = INT64_MAX;
   CLI::App app(fmt::format("Trains the model '{}', compiled by descent {}.", program.name, program.compiler));
   app.name(argc > 0 ? argv[0] : "train");
   app.get_formatter()->column_width(34);
@@ -80,20 +95,20 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
     target.add_option("--data", options.data, "Data to train on (default: the recipe's data.path)")->type_name("FILE");
     target.add_option("--out", options.out, fmt::format("Folder of the run: metrics and checkpoints (default: {})", options.out))->type_name("DIR");
     target.add_option("--seed", options.seed, fmt::format("Seed of initial weights, data order and random ops (default: {})", options.seed))->type_name("N");
-    target.add_option("--threads", options.threads, fmt::format("Threads (default: {}); no result depends on it", options.threads))->check(CLI::Range(1, 4096))->type_name("N");
+    target.add_option("--threads", options.threads, fmt::format("Threads (default: {}); no result depends on it", options.threads))->check(between(1, 4096))->type_name("N");
   };
   addCommon(app);
   app.add_option("--validation", options.validation, "File to validate on, instead of a part of the data")->type_name("FILE");
-  CLI::Option *steps = app.add_option("--steps", options.steps, fmt::format("Steps in total, those before a --resume included; 0 only initialises (default: {})", options.steps < 0 ? "none" : std::to_string(options.steps)))
-      ->check(CLI::Range(int64_t(0), many))->type_name("N");
-  app.add_option("--epochs", options.epochs, "Steps as times through the data")->check(CLI::Range(int64_t(1), int64_t(1) << 40))->type_name("N")->excludes(steps);
-  CLI::Option *resume = app.add_flag("--resume", options.resume, "Go on from the newest checkpoint in DIR");
-  app.add_flag("--overwrite", options.overwrite, "Replace an earlier run in DIR")->excludes(resume);
-  app.add_option("--log-every", options.logEvery, fmt::format("Steps between lines of progress (default: {})", options.logEvery))->check(CLI::Range(int64_t(0), many))->type_name("N");
-  app.add_option("--checkpoint-every", options.checkpointEvery, fmt::format("Steps between checkpoints, besides the one at the end; 0: only that one (default: {})", options.checkpointEvery))->check(CLI::Range(int64_t(0), many))->type_name("N");
-  app.add_option("--validate-every", options.validateEvery, fmt::format("Steps between validations, besides the one at the end; 0: never (default: {})", options.validateEvery))->check(CLI::Range(int64_t(0), many))->type_name("N");
+  app.add_option("--steps", options.steps, fmt::format("Steps in total, those before a --resume included; 0 only initialises (default: {})", options.steps < 0 ? "none" : std::to_string(options.steps)))
+      ->check(atLeast(0))->type_name("N");
+  app.add_option("--epochs", options.epochs, "Steps as times through the data")->check(between(1, int64_t(1) << 40))->type_name("N");
+  app.add_flag("--resume", options.resume, "Go on from the newest checkpoint in DIR");
+  app.add_flag("--overwrite", options.overwrite, "Replace an earlier run in DIR");
+  app.add_option("--log-every", options.logEvery, fmt::format("Steps between lines of progress (default: {})", options.logEvery))->check(atLeast(0))->type_name("N");
+  app.add_option("--checkpoint-every", options.checkpointEvery, fmt::format("Steps between checkpoints, besides the one at the end; 0: only that one (default: {})", options.checkpointEvery))->check(atLeast(0))->type_name("N");
+  app.add_option("--validate-every", options.validateEvery, fmt::format("Steps between validations, besides the one at the end; 0: never (default: {})", options.validateEvery))->check(atLeast(0))->type_name("N");
   app.add_flag("--no-shuffle", noShuffle, "Take samples in the order of the file");
-  app.add_option("--init-from", options.initFrom, "Start from these weights")->type_name("F.safetensors")->excludes(resume);
+  app.add_option("--init-from", options.initFrom, "Start from these weights")->type_name("F.safetensors");
   app.add_option("--export", options.exportFile, "Write the weights at the end")->type_name("F.safetensors");
   app.add_option("--dump-gradients", options.dumpGradients, "Write the first step's gradients of the mean loss, before clipping")->type_name("F.safetensors");
   app.add_flag("--profile", options.profile, "Print the time of each kernel at the end");
@@ -105,10 +120,10 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
   addCommon(*sample);
   sample->add_option("--init-from,--resume-from", options.initFrom, "Weights or a checkpoint (default: the newest checkpoint in DIR)")->type_name("F.safetensors");
   sample->add_option("--prompt", options.prompt, "Text to continue; for token data, numbers")->type_name("TEXT");
-  sample->add_option("--tokens", options.tokens, fmt::format("Tokens to add (default: {})", options.tokens))->check(CLI::Range(int64_t(1), many))->type_name("N");
-  sample->add_option("--samples", options.samples, "Continuations to print, computed together (default: 1)")->check(CLI::Range(int64_t(1), batchSize(program)))->type_name("N");
-  sample->add_option("--temperature", options.temperature, fmt::format("0 always takes the likeliest token (default: {})", options.temperature))->check(CLI::Range(0.0, 1e6))->type_name("T");
-  sample->add_option("--top-k", options.topK, "Choose among the K likeliest tokens; 0: all (default: 0)")->check(CLI::Range(int64_t(0), many))->type_name("K");
+  sample->add_option("--tokens", options.tokens, fmt::format("Tokens to add (default: {})", options.tokens))->check(atLeast(1))->type_name("N");
+  sample->add_option("--samples", options.samples, "Continuations to print, computed together (default: 1)")->check(between(1, batchSize(program)))->type_name("N");
+  sample->add_option("--temperature", options.temperature, fmt::format("0 always takes the likeliest token (default: {})", options.temperature))->check(CLI::NonNegativeNumber)->type_name("T");
+  sample->add_option("--top-k", options.topK, "Choose among the K likeliest tokens; 0: all (default: 0)")->check(atLeast(0))->type_name("K");
 
   const char *name = argc > 0 ? argv[0] : "train";
   try {
@@ -139,6 +154,13 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
     options.action = describe == "json" ? Options::Action::DescribeJson : Options::Action::Describe;
     return options;
   }
+  auto exclude = [&](const char *a, const char *b) {
+    if (app.count(a) && app.count(b))
+      usage(fmt::format("{} and {} exclude each other", a, b), name);
+  };
+  exclude("--steps", "--epochs");
+  exclude("--resume", "--overwrite");
+  exclude("--resume", "--init-from");
   options.seedGiven = app.count("--seed") > 0 || sample->count("--seed") > 0;
   if (noShuffle)
     options.shuffle = false;
