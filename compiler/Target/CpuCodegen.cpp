@@ -14,6 +14,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "passes/Codegen/KernelFunction.h"
@@ -23,7 +24,11 @@ using namespace mlir;
 namespace descent {
 
 LogicalResult lowerKernelFunctions(ModuleOp module, const CpuTarget &target) {
+  if (failed(verify(module)))
+    return failure();
   PassManager pm(module.getContext());
+  // Verification after each of two dozen conversions would take as long as the conversions.
+  pm.enableVerifier(false);
   buildLowerKernelFunctions(pm, /*expandBf16=*/!target.bf16Conversion);
   return pm.run(module);
 }

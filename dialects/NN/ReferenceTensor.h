@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <cstddef>
 #include <vector>
 
 namespace descent::reference {

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <concepts>
 
 namespace descent {
 
@@ -24,8 +25,8 @@ mlir::MemRefType flatType(mlir::Type element);
 /// An index that is known now or a value. Arithmetic on known indices emits nothing.
 class Index {
 public:
-  Index(int64_t number) : number(number) {}
-  Index(int number) : number(number) {}
+  template <std::integral Integer>
+  Index(Integer number) : number(static_cast<int64_t>(number)) {}
   Index(mlir::Value value) : value(value) {}
   bool is(int64_t wanted) const { return !value && number == wanted; }
   bool isKnown() const { return !value; }
