@@ -19,8 +19,8 @@
 
 namespace descent {
 
-/// [[optimizer.group]]: parameters whose name matches a pattern and what differs for them. A
-/// parameter belongs to the first group that matches it.
+/// [[optimizer.group]]: parameters whose name matches a pattern and what differs for them. Where
+/// several groups match a parameter, the last one counts.
 struct OptimizerGroup {
   std::vector<std::string> match;
   double lrScale = 1.0;
@@ -118,25 +118,10 @@ std::optional<Recipe> parseRecipeText(const std::string &text, const std::string
                                       const std::vector<std::string> &overrides,
                                       std::vector<RecipeError> &errors);
 
-/// What the optimizer does with one parameter.
-struct ParameterTreatment {
-  int group = -1; ///< index into optimizer.groups, -1 if none matches
-  double lrScale = 1.0;
-  double weightDecay = 0.0;
-  bool frozen = false;
-};
-
-/// Resolves the groups for a parameter. Decay skips parameters of rank 0 and 1 (biases, norm gains)
-/// unless their group states a weight_decay of its own.
-ParameterTreatment treatmentOf(const Recipe &recipe, const std::string &parameter, int64_t rank);
-
-/// Errors for group patterns that match none of the model's parameters: a misspelt pattern must not
-/// pass unnoticed.
-void checkGroups(const Recipe &recipe, const std::vector<std::string> &parameters,
-                 std::vector<RecipeError> &errors);
-
-/// Shell-style match of a whole name: '*' any characters (dots too), '?' one character.
-bool matchesPattern(const std::string &pattern, const std::string &name);
+/// Whether the parameter's group freezes it. The other settings of groups are resolved by
+/// insert-optimizer, which also refuses patterns that match no parameter; freezing has to be known
+/// earlier, before gradients are built.
+bool isFrozen(const Recipe &recipe, const std::string &parameter);
 
 /// "123B", "1KiB", "2GiB" or a plain number of bytes. Empty if it is none of these or does not fit.
 std::optional<int64_t> parseSize(const std::string &text);

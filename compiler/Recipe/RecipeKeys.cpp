@@ -317,7 +317,7 @@ const std::vector<Key<OptimizerGroup>> &groupKeys() {
       {{table, "match", Names, "", "",
         "Pattern of parameter names, or an array of patterns: `*` stands for any characters, `?` "
         "for "
-        "one. A parameter belongs to the first group that matches. Required."},
+        "one. Of several groups that match a parameter, the last counts. Required."},
        static_cast<std::vector<std::string> &(*)(G &)>(MEMBER(match))},
       {{table, "lr_scale", Number, "1.0", "", "Factor on the learning rate.", notNegative},
        static_cast<double &(*)(G &)>(MEMBER(lrScale))},

@@ -282,41 +282,14 @@ TEST(Recipe, Sizes) {
     EXPECT_FALSE(parseSize(bad)) << bad;
 }
 
-TEST(Recipe, Patterns) {
-  EXPECT_TRUE(matchesPattern("*.bias", "h.0.attn.bias"));
-  EXPECT_FALSE(matchesPattern("*.bias", "bias"));
-  EXPECT_TRUE(matchesPattern("h.?.ln*.gain", "h.3.ln1.gain"));
-  EXPECT_FALSE(matchesPattern("h.?.ln*.gain", "h.13.ln1.gain"));
-  EXPECT_TRUE(matchesPattern("*", ""));
-  EXPECT_TRUE(matchesPattern("a*b*c", "aXbXbXc"));
-  EXPECT_FALSE(matchesPattern("a*b*c", "aXbXbX"));
-  EXPECT_FALSE(matchesPattern("", "a"));
-}
-
-// Vectors are not decayed, unless their group says so; the first matching group decides.
-TEST(Recipe, Treatment) {
-  Recipe recipe = good(R"(
-[optimizer]
-weight_decay = 0.1
-[[optimizer.group]]
-match = ["ln*.gain", "x"]
-weight_decay = 0.3
-[[optimizer.group]]
-match = "*"
-lr_scale = 2.0
-)");
-  EXPECT_EQ(treatmentOf(recipe, "w", 2).weightDecay, 0.1);
-  EXPECT_EQ(treatmentOf(recipe, "w", 2).group, 1);
-  EXPECT_EQ(treatmentOf(recipe, "w", 2).lrScale, 2.0);
-  EXPECT_EQ(treatmentOf(recipe, "b", 1).weightDecay, 0.0);
-  EXPECT_EQ(treatmentOf(recipe, "ln1.gain", 1).weightDecay, 0.3);
-  EXPECT_EQ(treatmentOf(recipe, "ln1.gain", 1).lrScale, 1.0);
-
-  std::vector<RecipeError> errors;
-  checkGroups(recipe, {"w", "b", "ln1.gain"}, errors);
-  ASSERT_EQ(errors.size(), 1u);
-  EXPECT_NE(errors[0].message.find("'x' matches no parameter"), std::string::npos);
-  EXPECT_EQ(errors[0].where, "/models/gpt/recipe.toml:4:1");
+// The last group that matches decides, in either direction.
+TEST(Recipe, Frozen) {
+  Recipe recipe = good("[[optimizer.group]]\nmatch = [\"h.0.*\", \"w?e\"]\nfrozen = true\n"
+                       "[[optimizer.group]]\nmatch = \"*.bias\"\nweight_decay = 0\n");
+  EXPECT_TRUE(isFrozen(recipe, "h.0.attn.qkv.weight"));
+  EXPECT_TRUE(isFrozen(recipe, "wte"));
+  EXPECT_FALSE(isFrozen(recipe, "h.0.attn.qkv.bias"));
+  EXPECT_FALSE(isFrozen(recipe, "h.1.attn.qkv.weight"));
 }
 
 // Each key has a row in the reference.
