@@ -22,7 +22,7 @@ constexpr const char *recipeText = R"(# How the model is trained. Every key: doc
 file = "model.mlir"
 
 [data]
-format = "npz"              # arrays with a leading axis of samples; --data names the file
+format = "npz"
 inputs = "$input$"
 targets = "labels"
 validation = 0.1

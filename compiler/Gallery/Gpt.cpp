@@ -113,6 +113,7 @@ constexpr const char *readmeText = R"(# $name$
 
 A GPT: $layers$ layers, $heads$ heads, width $width$, sequence $sequence$, vocabulary $vocabulary$.
 `model.mlir` is the model, `recipe.toml` says how it is trained; both are meant to be changed.
+$needs$
 
     descent plan    $name$                  # memory and kernels, before anything runs
     descent compile $name$ -o train
@@ -142,22 +143,24 @@ std::optional<GalleryFiles> galleryGpt(const GptSizes &sizes, const std::string 
 
   int64_t c = sizes.width, t = sizes.sequence, v = sizes.vocabulary;
   std::string x = batchOf({t, c}), blocks;
-  for (int64_t i = 0; i < sizes.layers; ++i) {
-    std::string layer = std::to_string(i);
-    blocks += (i ? "\n" : "") + std::string("  %x") + std::to_string(i + 1) +
-              " = nn.instantiate @block as \"h." + layer + "\" (%x" + layer + ") : (" + x +
-              ") -> " + x;
-  }
-  // Text fits a vocabulary of bytes; a smaller one gets the characters of the file, a larger one
+  for (int64_t i = 0; i < sizes.layers; ++i)
+    blocks += fill("$line$  %x$next$ = nn.instantiate @block as \"h.$i$\" (%x$i$) : ($x$) -> $x$",
+                   {{"line", i ? "\n" : ""},
+                    {"next", std::to_string(i + 1)},
+                    {"i", std::to_string(i)},
+                    {"x", x}});
+  // Text has a vocabulary of bytes; a smaller one gets the characters of the file, a larger one
   // needs a tokenizer's ids.
-  std::string data = "format = \"text\"           # the bytes of a file; --data names it";
-  if (v < 256)
-    data += "\nvocabulary = \"characters\"  # at most " + std::to_string(v) +
-            " different byte values may occur in it";
-  else if (v > 256)
-    data = "format = \"tokens\"         # a .bin of uint16 token ids; --data names it";
-  if (v > 65536)
-    data += "\ntoken_type = \"uint32\"";
+  const char *data = v > 65536 ? "format = \"tokens\"\ntoken_type = \"uint32\""
+                     : v > 256 ? "format = \"tokens\""
+                     : v < 256 ? "format = \"text\"\nvocabulary = \"characters\""
+                               : "format = \"text\"";
+  const char *needs =
+      v > 65536 ? "The data is a file of uint32 token ids, as a tokenizer's script writes it."
+      : v > 256 ? "The data is a file of uint16 token ids, as a tokenizer's script writes it."
+      : v < 256 ? "The data is a text file with at most $vocabulary$ different byte values, which "
+                  "are the tokens."
+                : "The data is any text file; its bytes are the tokens.";
   std::vector<std::pair<std::string, std::string>> values = {
       {"x", x},
       {"qkv", batchOf({t, 3 * c})},
@@ -182,6 +185,7 @@ std::optional<GalleryFiles> galleryGpt(const GptSizes &sizes, const std::string 
       {"vocabulary", std::to_string(v)},
       {"batch", std::to_string(sizes.batch)},
       {"data", data},
+      {"needs", fill(needs, {{"vocabulary", std::to_string(v)}})},
       {"name", name},
       {"file", v > 256 ? "tokens.bin" : "corpus.txt"},
       {"sample", v > 256 ? "./train --describe" : "./train sample --out run --prompt \"The \""}};
