@@ -8,6 +8,8 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
 
+#include <optional>
+
 namespace descent {
 
 /// Mixed-precision class of an op; see PrecisionOp.
@@ -27,6 +29,12 @@ enum class FusionClass {
 struct Contraction {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transposeA = false, transposeB = false;
+};
+
+/// Integers an IndexingOp accepts: [low, high), and `ignored` where it has a value for "no target".
+struct IndexRange {
+  int64_t low = 0, high = 0;
+  std::optional<int64_t> ignored;
 };
 
 double defaultFlops(mlir::Operation *op);

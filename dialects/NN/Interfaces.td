@@ -107,4 +107,35 @@ def ReferenceOp : OpInterface<"ReferenceOp"> {
          "::llvm::SmallVectorImpl<::descent::reference::Tensor> &":$results)>];
 }
 
+def RowWeightedOp : OpInterface<"RowWeightedOp"> {
+  let description = [{
+    A loss: reduces over the batch, and weighs each row of it, so that the padding rows of a ragged last batch count nothing. `attach-row-weights`
+    gives it the weights.
+  }];
+  let cppNamespace = "::descent";
+  let methods = [
+    InterfaceMethod<"The operand whose leading axis is the batch.", "::mlir::Value", "getRows">,
+    InterfaceMethod<"The optional operand that weighs the rows.", "::mlir::MutableOperandRange", "getRowWeightsMutable">];
+}
+
+def RandomizedOp : OpInterface<"RandomizedOp"> {
+  let description = "An op that draws random numbers; `attach-row-weights` gives it the generator's key and an id no other op has.";
+  let cppNamespace = "::descent";
+  let methods = [
+    InterfaceMethod<"The optional operand of type tensor<4xi32>.", "::mlir::MutableOperandRange", "getRngMutable">,
+    InterfaceMethod<"Sets the id that tells the op's numbers from those of others.", "void", "setIdAttr", (ins "::mlir::IntegerAttr":$id)>];
+}
+
+def IndexingOp : OpInterface<"IndexingOp"> {
+  let description = [{
+    An op with an integer operand that must stay in a range. Kernels do not check it: `bound-inputs` carries the range to the model input that the
+    integers come from, and the runtime checks every batch there.
+  }];
+  let cppNamespace = "::descent";
+  let methods = [
+    InterfaceMethod<"The integer operand.", "::mlir::OpOperand &", "getIndexOperand">,
+    InterfaceMethod<"The least allowed value, the first too large, and the one value allowed besides them.", "::descent::IndexRange",
+      "getIndexRange">];
+}
+
 #endif // DESCENT_DIALECTS_NN_INTERFACES

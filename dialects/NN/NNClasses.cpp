@@ -120,3 +120,16 @@ Contraction MatmulOp::getContraction() {
   (b.getRank() == 2 ? product.m : product.batch) *= leading;
   return product;
 }
+
+Value CrossEntropyOp::getRows() { return getLogits(); }
+Value MseOp::getRows() { return getPredictions(); }
+
+OpOperand &EmbeddingOp::getIndexOperand() { return getIndicesMutable(); }
+IndexRange EmbeddingOp::getIndexRange() {
+  int64_t rows = typeOf(getTable()).getDimSize(0);
+  return {-rows, rows, std::nullopt};
+}
+OpOperand &CrossEntropyOp::getIndexOperand() { return getTargetsMutable(); }
+IndexRange CrossEntropyOp::getIndexRange() {
+  return {0, typeOf(getLogits()).getShape().back(), static_cast<int64_t>(getIgnoreIndex())};
+}

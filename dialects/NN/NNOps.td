@@ -356,14 +356,15 @@ def NN_LayerNormOp : NN_RowOp<"layer_norm"> {
   let assemblyFormat = "$x `,` $gain `,` $bias attr-dict `:` type($x) `,` type($gain) `,` type($bias)";
   let hasVerifier = 1;
 }
-def NN_DropoutOp : NN_RowOp<"dropout"> {
+def NN_DropoutOp : NN_RowOp<"dropout", [RandomizedOp]> {
   let summary = "zeroes elements with probability `rate`, scales the rest by 1 / (1 - rate); identity in evaluation";
   let arguments = (ins NN_FloatTensor:$x, Optional<NN_RngTensor>:$rng, F64Attr:$rate, OptionalAttr<I64Attr>:$id);
   let results = (outs NN_FloatTensor:$y);
   let assemblyFormat = "$x (`rng` $rng^)? attr-dict `:` type($x)";
   let hasVerifier = 1;
 }
-def NN_CrossEntropyOp : NN_RowOp<"cross_entropy", [AttrSizedOperandSegments]> {
+def NN_CrossEntropyOp : NN_RowOp<"cross_entropy", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<RowWeightedOp, ["getRows"]>,
+                                                   DeclareOpInterfaceMethods<IndexingOp>]> {
   let summary = "softmax cross entropy over the last axis: (sum, weight)";
   let arguments = (ins NN_FloatTensor:$logits, NN_IndexTensor:$targets, Optional<NN_FloatTensor>:$class_weights,
                        Optional<NN_RowWeights>:$row_weights,
@@ -375,7 +376,7 @@ def NN_CrossEntropyOp : NN_RowOp<"cross_entropy", [AttrSizedOperandSegments]> {
   }];
   let hasVerifier = 1;
 }
-def NN_MseOp : NN_RowOp<"mse"> {
+def NN_MseOp : NN_RowOp<"mse", [DeclareOpInterfaceMethods<RowWeightedOp, ["getRows"]>]> {
   let summary = "squared error: (sum over elements, number of elements)";
   let arguments = (ins NN_FloatTensor:$predictions, NN_FloatTensor:$targets, Optional<NN_RowWeights>:$row_weights);
   let results = (outs NN_Scalar:$sum, NN_Scalar:$weight);
@@ -433,7 +434,7 @@ def NN_MaxPool2DGradOp : NN_OpaqueOp<"max_pool2d_grad", [NN_GradientOnly]> {
   let assemblyFormat = "$dy `,` $x `kernel` $kernel `strides` $strides `padding` $padding attr-dict `:` type($dy) `,` type($x)";
 }
 
-def NN_EmbeddingOp : NN_OpaqueOp<"embedding", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
+def NN_EmbeddingOp : NN_OpaqueOp<"embedding", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<IndexingOp>]> {
   let summary = "rows of a table by index; a negative index counts from the end";
   let arguments = (ins NN_IndexTensor:$indices, NN_FloatTensor:$table);
   let results = (outs NN_FloatTensor:$y);
