@@ -9,6 +9,95 @@ include "mlir/Pass/PassBase.td"
 // Import
 //===----------------------------------------------------------------------===//
 
+def InlineModules : Pass<"inline-modules", "::mlir::ModuleOp"> {
+  let summary = "Replace every nn.instantiate by the body of its module";
+  let description = [{
+    Parameters inside are prefixed with the names of the instances around them; so are the locations of the other ops, which is how plans and
+    profiles name them. The modules are removed.
+
+    ```mlir
+    nn.module @linear(%x) { %w = nn.parameter "w" zeros : ...  %y = nn.matmul %x, %w  nn.return %y }
+    nn.model @m(%x, %t) { %y = nn.instantiate @linear as "fc" (%x) ... }
+    // becomes
+    nn.model @m(%x, %t) { %w = nn.parameter "fc.w" zeros : ...  %y = nn.matmul %x, %w ... }
+    ```
+
+    Numerics: bit-exact.
+  }];
+  let statistics = [
+    Statistic<"instancesInlined", "instances-inlined", "instances that were replaced by a body">,
+    Statistic<"parametersNamed", "parameters-named", "parameters whose name got a prefix">];
+}
+
+def BindBatch : Pass<"bind-batch", "::mlir::ModuleOp"> {
+  let summary = "Replace the batch '?' by a number";
+  let description = [{
+    The size is the option, else the module's attribute `train.batch`, else what a model without '?' has written. Result types are inferred again.
+    `train.batch` records the size.
+
+    ```mlir
+    nn.model @m(%x: tensor<?x4xf32>, ...) { %y = nn.relu %x : tensor<?x4xf32> ... }
+    // becomes, with batch=32
+    nn.model @m(%x: tensor<32x4xf32>, ...) { %y = nn.relu %x : tensor<32x4xf32> ... }
+    ```
+
+    Numerics: bit-exact.
+  }];
+  let options = [Option<"batch", "batch", "int64_t", "0", "the size of a batch; 0 takes the module's train.batch">];
+  let statistics = [
+    Statistic<"argumentsBound", "arguments-bound", "inputs whose '?' became a number">,
+    Statistic<"typesRefined", "types-refined", "results whose type changed">];
+}
+
+def AttachRowWeights : Pass<"attach-row-weights", "::mlir::ModuleOp"> {
+  let summary = "Give losses the weights of their rows, and dropout its random numbers";
+  let description = [{
+    Adds the hidden input `row_weights : tensor<Bxf32>` to the model and to each of its loss ops, and, only if an op draws random numbers,
+    `rng : tensor<4xi32>`, with a different id for each such op.
+
+    ```mlir
+    nn.model @m(%x: tensor<8x4xf32> {nn.role = "data"}, ...) { ...  %s, %n = nn.mse %y, %t ... }
+    // becomes
+    nn.model @m(%x: tensor<8x4xf32> {nn.role = "data"}, ..., %w: tensor<8xf32> {nn.role = "row_weights"}) {
+      ...  %s, %n = nn.mse %y, %t row_weights %w : tensor<8xf32> ...
+    }
+    ```
+
+    Numerics: bit-exact while all weights are 1.
+  }];
+  let statistics = [
+    Statistic<"lossesWeighted", "losses-weighted", "loss ops that got row weights">,
+    Statistic<"opsSeeded", "ops-seeded", "ops that got random numbers">];
+}
+
+def BoundInputs : Pass<"bound-inputs", "::mlir::ModuleOp"> {
+  let summary = "Record which integers each input may hold";
+  let description = [{
+    Follows the integers of every op that indexes back to the model's input and records there the range that all uses allow, for the runtime to check
+    on every batch.
+
+    ```mlir
+    nn.model @m(%t: tensor<8x6xi32> {nn.role = "data"}, ...) { %e = nn.embedding %t, %table : tensor<8x6xi32>, tensor<11x8xf32> ... }
+    // becomes
+    nn.model @m(%t: tensor<8x6xi32> {nn.role = "data", nn.range = array<i64: -11, 11>}, ...) { ... }
+    ```
+
+    Numerics: bit-exact.
+  }];
+  let statistics = [Statistic<"inputsBounded", "inputs-bounded", "inputs that got a range">];
+}
+
+def VerifyModel : Pass<"verify-model", "::mlir::ModuleOp"> {
+  let summary = "Refuse models that cannot be trained; the end of the Import phase";
+  let description = [{
+    One nn.model alone, static sizes, nn ops only and none that training creates, every parameter used, every trainable one on a path to the loss and
+    none behind the loss's weight. The IR is not changed, so before and after are the same.
+
+    Numerics: bit-exact.
+  }];
+  let statistics = [Statistic<"parametersChecked", "parameters-checked", "parameters whose path to the loss was sought">];
+}
+
 //===----------------------------------------------------------------------===//
 // Differentiate
 //===----------------------------------------------------------------------===//

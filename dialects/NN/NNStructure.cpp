@@ -132,9 +132,11 @@ LogicalResult ModelOp::verifyRegions() {
     auto dictionary = attributes ? cast<DictionaryAttr>(attributes[number]) : DictionaryAttr();
     auto role = dictionary ? dictionary.getAs<StringAttr>("nn.role") : StringAttr();
     for (NamedAttribute attribute : dictionary ? dictionary.getValue() : ArrayRef<NamedAttribute>())
-      if (attribute.getName() != "nn.role" && attribute.getName().strref().starts_with("nn.")) // C3
-        return emitOpError() << "argument " << number << " has an unknown attribute '"
-                             << attribute.getName().strref() << "'; known is nn.role";
+      if (StringRef name = attribute.getName(); name.starts_with("nn.") &&
+          !llvm::is_contained({"nn.role", "nn.range", "nn.ignore_index"}, name)) // C3
+        return emitOpError() << "argument " << number << " has an unknown attribute '" << name
+                             << "'; known are nn.role and (added by bound-inputs) nn.range and "
+                                "nn.ignore_index";
     if (!role) // C3
       return emitOpError() << "argument " << number
                            << " has no role; write {nn.role = \"data\"} or {nn.role = \"target\"}";
