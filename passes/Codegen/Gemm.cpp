@@ -54,7 +54,7 @@ FailureOr<func::FuncOp> emitGemmKernel(ModuleOp module, Location loc, const Gemm
   int64_t m = shape.m, n = shape.n, k = shape.k;
   int64_t lda = transposeA ? m : k, ldb = transposeB ? k : n;
   int64_t nr = target.tileVectors() * target.lanes();
-  product.sources = [=, &target](Emitter &e, ValueRange operands) {
+  product.sources = [=, &target](Emitter &e, ValueRange operands, Value) {
     Value a = e.flatten(operands[0]), b = e.flatten(operands[1]);
     // Offset of (row or column `start`, k) in a matrix whose leading axis is k (`depthFirst`) or the rows.
     auto offset = [](Emitter &e, Index batch, Index size, Index start, Index at, Index ld, bool depthFirst) {

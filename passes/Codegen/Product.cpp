@@ -95,6 +95,7 @@ func::FuncOp Nest::emit() {
   bool hasEpilogue = static_cast<bool>(spec.epilogue.function);
   int64_t atB = layout.take(plan.packB ? packedSize(plan.columns, plan.depth, nr) : 0);
   int64_t atA = layout.take(plan.packA ? packedSize(plan.rows, plan.depth, mr) : 0);
+  int64_t atWorkspace = layout.take(spec.workspaceFloats);
   int64_t atSums = layout.bytes;
   if (hasEpilogue && depthBlocks == 1) {
     sumsStride = nr;
@@ -125,7 +126,8 @@ func::FuncOp Nest::emit() {
   packedB = plan.packB ? e.carve(scratch, atB, builder.getF32Type()) : Value();
   packedA = plan.packA ? e.carve(scratch, atA, builder.getF32Type()) : Value();
   sums = hasEpilogue ? e.carve(scratch, atSums, builder.getF32Type()) : Value();
-  sources = spec.sources(e, operands);
+  Value workspace = spec.workspaceFloats ? e.carve(scratch, atWorkspace, builder.getF32Type()) : Value();
+  sources = spec.sources(e, operands, workspace);
 
   // while (task < last): the largest rectangle that starts at `task`.
   Type index = builder.getIndexType();

@@ -89,8 +89,9 @@ struct ProductSpec {
   EpilogueSpec epilogue;
   bool accumulate = false;
   ProductPlan plan;
-  /// Called once in the kernel's entry with the operands' buffers.
-  std::function<ProductSources(Emitter &, mlir::ValueRange operands)> sources;
+  int64_t workspaceFloats = 0; ///< scratch that packing needs for itself
+  /// Called once in the kernel's entry with the operands' buffers and the workspace, a flat buffer (null without workspaceFloats).
+  std::function<ProductSources(Emitter &, mlir::ValueRange operands, mlir::Value workspace)> sources;
 };
 
 /// The task grid, the blocks and the packing that a simple cost model likes best. `packA`, `packB` are left true.
