@@ -1,7 +1,8 @@
 //===- Arena.cpp - The one allocation of a run ----------------------------------------------===//
 //
-// Linux promises more memory than it has and kills the process when pages run out. A run that cannot fit should say so before
-// it starts, so what is asked is compared with what the system calls available, not only with the result of mmap.
+// Linux promises more memory than it has and kills the process when pages run out. A run that
+// cannot fit should say so before it starts, so what is asked is compared with what the system
+// calls available, not only with the result of mmap.
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/core/Arena.h"
@@ -77,12 +78,15 @@ SizeText descent::formatBytes(uint64_t bytes) {
       formatBytes(memory.activations).text, formatBytes(memory.workspace).text);
   // The lever is named for what is biggest: a smaller batch frees activations, not parameters.
   if (memory.activations + memory.workspace >= memory.parameters)
-    message += "A smaller batch.size (or data.sequence) in the recipe lowers activations and workspace";
+    message +=
+        "A smaller batch.size (or data.sequence) in the recipe lowers activations and workspace";
   else
-    message += "A smaller model lowers parameters, gradients and optimizer state; optimizer.kind = \"sgd\" "
+    message += "A smaller model lowers parameters, gradients and optimizer state; optimizer.kind = "
+               "\"sgd\" "
                "has the least state";
   if (memory.thread_scratch)
-    message += fmt::format("; fewer --threads save {} each", formatBytes(memory.thread_scratch).text);
+    message +=
+        fmt::format("; fewer --threads save {} each", formatBytes(memory.thread_scratch).text);
   throw Error(message + ".");
 }
 
@@ -95,7 +99,8 @@ Arena::Arena(const descent_memory &memory, int threads) {
     refuse(memory, threads, total, available,
            fmt::format("{} are available", formatBytes(available).text));
 
-  // Huge pages save most TLB misses of the matrix products; the block starts at such a page so that the first is one too.
+  // Huge pages save most TLB misses of the matrix products; the block starts at such a page so that
+  // the first is one too.
   bool huge = total >= 2 * hugePage;
   mappingBytes = roundUp(std::max<uint64_t>(total, 1), 4096) + (huge ? hugePage : 0);
   mapping = mmap(nullptr, mappingBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,10 +1,12 @@
 //===- Cpu.cpp - Does this CPU have what the program needs? ---------------------------------===//
 //
-// Without this check a program compiled for another machine dies of SIGILL somewhere in its first step.
+// Without this check a program compiled for another machine dies of SIGILL somewhere in its first
+// step.
 //
-// The table holds every extension whose instructions the code generator may pick by itself. LLVM's list for a CPU also names
-// tuning hints and instructions that only intrinsics or the system use ("rdpru", "sahf", "wbnoinvd", "fast-shld-rotate"); names
-// that are not in the table are ignored for that reason.
+// The table holds every extension whose instructions the code generator may pick by itself. LLVM's
+// list for a CPU also names tuning hints and instructions that only intrinsics or the system use
+// ("rdpru", "sahf", "wbnoinvd", "fast-shld-rotate"); names that are not in the table are ignored
+// for that reason.
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/core/Error.h"
@@ -30,7 +32,9 @@ struct Feature {
 
 // The builtin asks both the CPU and the system (XGETBV: are the wide registers saved?).
 #define FEATURE(llvmName, gccName)                                                                 \
-  { llvmName, [] { return __builtin_cpu_supports(gccName) != 0; } }
+  {                                                                                                \
+    llvmName, [] { return __builtin_cpu_supports(gccName) != 0; }                                  \
+  }
 
 static const Feature features[] = {
     FEATURE("sse3", "sse3"),
@@ -126,7 +130,9 @@ std::string descent::missingCpuFeature(std::string_view list) {
 void descent::checkCpu(const descent_program &program) {
   std::string missing = missingCpuFeature(program.cpu_features ? program.cpu_features : "");
   if (!missing.empty())
-    throw Error(fmt::format("this program was compiled for CPU '{}' and needs {}, which {} lacks; compile it on this machine, or "
-                            "with `descent compile --cpu NAME` for a CPU whose instructions this one has (x86-64-v3 means AVX2)",
+    throw Error(fmt::format("this program was compiled for CPU '{}' and needs {}, which {} lacks; "
+                            "compile it on this machine, or "
+                            "with `descent compile --cpu NAME` for a CPU whose instructions this "
+                            "one has (x86-64-v3 means AVX2)",
                             program.cpu ? program.cpu : "?", missing, cpuName()));
 }

@@ -1,8 +1,8 @@
 //===- Error.h - The one exception of the runtime ------------------------------------------===//
 //
-// Whatever makes a run impossible (data, files, memory, a program of another version) is thrown as an `Error`
-// whose message is complete: what was refused, where, and what would make it right. `main` prints it and exits
-// with the status it carries.
+// Whatever makes a run impossible (data, files, memory, a program of another version) is thrown as
+// an `Error` whose message is complete: what was refused, where, and what would make it right.
+// `main` prints it and exits with the status it carries.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef DESCENT_RUNTIME_CORE_ERROR_H

@@ -35,8 +35,9 @@ void descent::throwFileError(const char *what, const char *path, int code) {
   if (code == ENOSPC && std::strlen(path) < sizeof folder) {
     folderOf(path, folder);
     if (statvfs(folder, &space) == 0)
-      message += fmt::format(" ({} free on the file system of {}); make room or choose another folder",
-                             formatBytes(space.f_bavail * space.f_frsize).text, folder);
+      message +=
+          fmt::format(" ({} free on the file system of {}); make room or choose another folder",
+                      formatBytes(space.f_bavail * space.f_frsize).text, folder);
   } else if (code == EACCES || code == EROFS || code == EPERM) {
     message += "; choose a folder you may write to";
   }
@@ -63,7 +64,8 @@ void descent::syncFolder(const char *path) {
     throwFileError("open folder", path, errno);
   int code = fsync(fd) == 0 ? 0 : errno;
   ::close(fd);
-  // Some file systems cannot sync a folder and say EINVAL; there is nothing to be done about it then.
+  // Some file systems cannot sync a folder and say EINVAL; there is nothing to be done about it
+  // then.
   if (code && code != EINVAL)
     throwFileError("sync folder", path, code);
 }

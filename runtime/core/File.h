@@ -1,8 +1,9 @@
 //===- File.h - Files that are whole or absent ----------------------------------------------===//
 //
-// A weight file or a checkpoint is written under a temporary name, synced, and renamed to its own: whoever opens it sees all of
-// it or the file that was there before, also after a crash of the machine. Nothing here allocates except for error messages,
-// because checkpoints are written in the middle of training.
+// A weight file or a checkpoint is written under a temporary name, synced, and renamed to its own:
+// whoever opens it sees all of it or the file that was there before, also after a crash of the
+// machine. Nothing here allocates except for error messages, because checkpoints are written in the
+// middle of training.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef DESCENT_RUNTIME_CORE_FILE_H
@@ -15,7 +16,8 @@
 
 namespace descent {
 
-/// Throws Error: "cannot WHAT PATH: strerror(code)", with the free space where a full disk is the reason.
+/// Throws Error: "cannot WHAT PATH: strerror(code)", with the free space where a full disk is the
+/// reason.
 [[noreturn]] void throwFileError(const char *what, const char *path, int code);
 
 /// Writes all of data[0, size) to `fd`; throws Error naming `path`.
@@ -28,7 +30,8 @@ public:
   OutputFile(const OutputFile &) = delete;
   OutputFile &operator=(const OutputFile &) = delete;
 
-  /// Starts a file that will be called `path`. What is no regular file (a pipe, /dev/null) is written in place.
+  /// Starts a file that will be called `path`. What is no regular file (a pipe, /dev/null) is
+  /// written in place.
   void open(const char *path);
   void write(const void *data, size_t size);
   /// Syncs, renames, and syncs the folder. The file is complete if this returns.

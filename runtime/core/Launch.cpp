@@ -1,10 +1,12 @@
 //===- Launch.cpp - Kernels on threads ------------------------------------------------------===//
 //
-// Tasks are cut into one contiguous range a thread: ranges are fixed, so each thread meets the same rows in consecutive kernels
-// and finds them in its own cache. Which thread runs a task never changes its bits, by the contract of a kernel function.
+// Tasks are cut into one contiguous range a thread: ranges are fixed, so each thread meets the same
+// rows in consecutive kernels and finds them in its own cache. Which thread runs a task never
+// changes its bits, by the contract of a kernel function.
 //
-// The team has the same size in every launch, even when there are fewer tasks than threads: libgomp ends the threads that a
-// smaller team leaves out and must create them again for the next one, and it allocates when the size changes.
+// The team has the same size in every launch, even when there are fewer tasks than threads: libgomp
+// ends the threads that a smaller team leaves out and must create them again for the next one, and
+// it allocates when the size changes.
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/core/Context.h"
@@ -20,14 +22,14 @@ int descent::defaultThreads() {
   return std::max(1, std::min(omp_get_max_threads(), omp_get_thread_limit()));
 }
 
-static void runTasks(descent_context *context, const descent_kernel *kernel,
-                     void *const *buffers) {
+static void runTasks(descent_context *context, const descent_kernel *kernel, void *const *buffers) {
   const int64_t tasks = kernel->tasks;
   if (tasks == 1 || context->threads == 1) {
     kernel->function(buffers, 0, tasks, context->arena.scratch(0));
     return;
   }
-  // The task count is at most 2^31 times a thread count well below 2^31, so the products cannot overflow.
+  // The task count is at most 2^31 times a thread count well below 2^31, so the products cannot
+  // overflow.
 #pragma omp parallel num_threads(context->threads)
   {
     // The runtime may grant fewer threads than asked for; the split follows what it granted.

@@ -1,6 +1,7 @@
 //===- Philox.cpp - Counter-based random numbers --------------------------------------------===//
 //
-// The loops are parallel because drawing ten million normals on one thread takes as long as the first training step.
+// The loops are parallel because drawing ten million normals on one thread takes as long as the
+// first training step.
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/core/Philox.h"
@@ -11,7 +12,8 @@
 
 using namespace descent;
 
-// Multipliers and key increments of the paper's Philox 4x32; the increments are the golden ratio and sqrt(3) - 1, times 2^32.
+// Multipliers and key increments of the paper's Philox 4x32; the increments are the golden ratio
+// and sqrt(3) - 1, times 2^32.
 static constexpr uint32_t multiplier0 = 0xD2511F53, multiplier1 = 0xCD9E8D57;
 static constexpr uint32_t weyl0 = 0x9E3779B9, weyl1 = 0xBB67AE85;
 
@@ -43,10 +45,10 @@ static void fillBlocks(float *data, int64_t count, uint64_t seed, std::string_vi
   int64_t blocks = (count + 3) / 4;
 #pragma omp parallel for schedule(static) if (blocks > 4096)
   for (int64_t block = 0; block < blocks; ++block) {
-    PhiloxWords words =
-        philox({static_cast<uint32_t>(block), static_cast<uint32_t>(static_cast<uint64_t>(block) >> 32),
-                static_cast<uint32_t>(hash), static_cast<uint32_t>(hash >> 32)},
-               seed);
+    PhiloxWords words = philox({static_cast<uint32_t>(block),
+                                static_cast<uint32_t>(static_cast<uint64_t>(block) >> 32),
+                                static_cast<uint32_t>(hash), static_cast<uint32_t>(hash >> 32)},
+                               seed);
     float values[4];
     makeValues(words, values);
     std::copy_n(values, std::min<int64_t>(4, count - 4 * block), data + 4 * block);

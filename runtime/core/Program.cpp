@@ -1,7 +1,8 @@
 //===- Program.cpp - Checks and look-ups of a compiled program ------------------------------===//
 //
-// The tables come from another build of the compiler, from a cross compilation, or from a hand: a wrong one is refused here,
-// where its entry can be named, and not found by a kernel that writes outside the arena.
+// The tables come from another build of the compiler, from a cross compilation, or from a hand: a
+// wrong one is refused here, where its entry can be named, and not found by a kernel that writes
+// outside the arena.
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/core/Program.h"
@@ -65,13 +66,16 @@ private:
 
   void checkVersion() {
     if (program.abi_version != DESCENT_ABI_VERSION)
-      throw Error(fmt::format("the model was compiled for version {} of the runtime interface, this runtime has version {}; compile and "
+      throw Error(fmt::format("the model was compiled for version {} of the runtime interface, "
+                              "this runtime has version {}; compile and "
                               "link it with one and the same release of descent",
                               program.abi_version, DESCENT_ABI_VERSION));
     if (program.struct_bytes != sizeof(descent_program))
-      throw Error(fmt::format("the model's program table has {} bytes, this runtime expects {}, though both say version {} of the "
-                              "runtime interface; compile and link it with one and the same release of descent",
-                              program.struct_bytes, sizeof(descent_program), DESCENT_ABI_VERSION));
+      throw Error(fmt::format(
+          "the model's program table has {} bytes, this runtime expects {}, though both say "
+          "version {} of the "
+          "runtime interface; compile and link it with one and the same release of descent",
+          program.struct_bytes, sizeof(descent_program), DESCENT_ABI_VERSION));
   }
 
   void checkTensor(const descent_tensor &tensor, const std::string &what) {
@@ -231,7 +235,9 @@ const descent_function &descent::findFunction(const descent_program &program,
   for (uint64_t i = 0; i < program.function_count; ++i)
     if (name == program.functions[i].name)
       return program.functions[i];
-  throw Error(fmt::format("this program's tables are damaged: there is no function '{}'; compile the model again", name));
+  throw Error(fmt::format(
+      "this program's tables are damaged: there is no function '{}'; compile the model again",
+      name));
 }
 
 const descent_tensor *descent::findOutput(const descent_function &function, std::string_view name) {
@@ -266,7 +272,8 @@ template <typename T>
 static T parseNumber(const std::string &key, std::string text, const char *kind) {
   std::erase(text, '_');
   T value{};
-  const char *begin = text.data() + (text.starts_with('+') ? 1 : 0), *end = text.data() + text.size();
+  const char *begin = text.data() + (text.starts_with('+') ? 1 : 0),
+             *end = text.data() + text.size();
   auto [stop, error] = std::from_chars(begin, end, value);
   if (error != std::errc() || stop != end || begin == end)
     throw Error(fmt::format("the recipe's {} = {} is not {}", key, text, kind));

@@ -19,12 +19,13 @@ const char *dtypeName(int32_t dtype);
 /// "f32 [4, 3]".
 std::string typeText(const descent_tensor &tensor);
 
-/// Throws Error unless `program` is one this runtime can run: its ABI version and struct size first (nothing else is read when
-/// they differ), then every table: types, shapes, places in the arena, unique names, functions with the outputs the trainer reads.
+/// Throws Error unless `program` is one this runtime can run: its ABI version and struct size first
+/// (nothing else is read when they differ), then every table: types, shapes, places in the arena,
+/// unique names, functions with the outputs the trainer reads.
 void checkProgram(const descent_program &program);
 
-/// Throws Error if this CPU lacks one of the comma separated LLVM feature names. See Cpu.cpp for the names that are known; others
-/// are ignored.
+/// Throws Error if this CPU lacks one of the comma separated LLVM feature names. See Cpu.cpp for
+/// the names that are known; others are ignored.
 void checkCpu(const descent_program &program);
 /// The first known feature in the list that this CPU lacks, or empty.
 std::string missingCpuFeature(std::string_view features);

@@ -15,8 +15,8 @@ static bool isSampled(const descent_input &input) {
 }
 
 std::string descent::dataFormat(const Settings &settings, const std::string &path) {
-  if (std::optional<std::string> format = settings.text("data.format"))
-    return *format;
+  if (std::string format = settings.text("data.format", ""); !format.empty())
+    return format;
   std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".npz" || extension == ".npy")
     return extension.substr(1);
@@ -24,7 +24,9 @@ std::string descent::dataFormat(const Settings &settings, const std::string &pat
     return "tokens";
   if (extension == ".txt")
     return "text";
-  throw Error(fmt::format("the recipe has no data.format and the name of {} does not tell it; give text, tokens, npz, npy or idx", path));
+  throw Error(fmt::format("the recipe has no data.format and the name of {} does not tell it; give "
+                          "text, tokens, npz, npy or idx",
+                          path));
 }
 
 std::unique_ptr<data::Dataset> descent::openDataset(const descent_program &program,
@@ -43,14 +45,15 @@ std::unique_ptr<data::Dataset> descent::openDataset(const descent_program &progr
     if (!isSampled(input))
       continue;
     const descent_tensor &tensor = input.tensor;
-    request.fields.push_back({tensor.name, tensor.dtype, {tensor.shape + 1, tensor.shape + tensor.rank}});
+    request.fields.push_back(
+        {tensor.name, tensor.dtype, {tensor.shape + 1, tensor.shape + tensor.rank}});
     request.isTarget.push_back(input.role == DESCENT_INPUT_TARGET);
   }
   return data::open(request);
 }
 
-Batches::Batches(Model &model, const data::Dataset &dataset, const std::string &path,
-                 uint64_t seed, bool shuffle)
+Batches::Batches(Model &model, const data::Dataset &dataset, const std::string &path, uint64_t seed,
+                 bool shuffle)
     : model(model), dataset(dataset), path(path),
       sampler(dataset.size(), model.batch, seed, shuffle), indices(model.batch) {
   for (uint64_t i = 0; i < model.program.input_count; ++i) {
@@ -62,9 +65,11 @@ Batches::Batches(Model &model, const data::Dataset &dataset, const std::string &
       rowWeights = reinterpret_cast<float *>(data);
   }
   if (!rowWeights && dataset.size() % model.batch)
-    throw Error(fmt::format("model '{}' has no row weights, so the last batch of {} instead of {} samples cannot be trained exactly; choose a "
+    throw Error(fmt::format("model '{}' has no row weights, so the last batch of {} instead of {} "
+                            "samples cannot be trained exactly; choose a "
                             "batch.size that divides the {} samples of {}",
-                            model.program.name, dataset.size() % model.batch, model.batch, dataset.size(), path));
+                            model.program.name, dataset.size() % model.batch, model.batch,
+                            dataset.size(), path));
 }
 
 int Batches::fill(int64_t index) {
@@ -105,9 +110,9 @@ void Batches::checkBounds(const Column &column, int rows) const {
   int64_t value = wide ? reinterpret_cast<const int64_t *>(column.data)[place]
                        : reinterpret_cast<const int32_t *>(column.data)[place];
   int64_t row = place / perRow;
-  throw Error(fmt::format("{}: sample {}, position {} has the value {}; input '{}' takes {} to {}{} (row {} of the batch)", path,
-                          indices[row], place % perRow, value, input.tensor.name, input.low,
-                          input.high - 1,
-                          input.has_ignore_index ? fmt::format(" or {}", input.ignore_index) : "",
-                          row));
+  throw Error(fmt::format(
+      "{}: sample {}, position {} has the value {}; input '{}' takes {} to {}{} (row {} of the "
+      "batch)",
+      path, indices[row], place % perRow, value, input.tensor.name, input.low, input.high - 1,
+      input.has_ignore_index ? fmt::format(" or {}", input.ignore_index) : "", row));
 }

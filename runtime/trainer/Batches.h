@@ -40,8 +40,9 @@ public:
   int64_t samples() const { return dataset.size(); }
   int64_t perEpoch() const { return sampler.batchesPerEpoch(); }
 
-  /// Fills all inputs with batch `index` and returns the number of its real rows; padding rows of a short batch have weight 0. Throws
-  /// Error for a value outside its input's bounds. Allocates nothing.
+  /// Fills all inputs with batch `index` and returns the number of its real rows; padding rows of a
+  /// short batch have weight 0. Throws Error for a value outside its input's bounds. Allocates
+  /// nothing.
   int fill(int64_t index);
 
 private:

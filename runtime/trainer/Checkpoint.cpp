@@ -1,8 +1,9 @@
 //===- Checkpoint.cpp - Saving and resuming a run -------------------------------------------===//
 //
-// The order of a save: write under a temporary name, sync, rename, sync the folder, and only then remove the file before the
-// last. At every moment at least one complete file has its final name. What prune removes are files that were good when written or
-// loaded; a damaged file is never counted as one of the two that are kept.
+// The order of a save: write under a temporary name, sync, rename, sync the folder, and only then
+// remove the file before the last. At every moment at least one complete file has its final name.
+// What prune removes are files that were good when written or loaded; a damaged file is never
+// counted as one of the two that are kept.
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/trainer/Checkpoint.h"
@@ -45,10 +46,11 @@ void EntryDifferences::require(const SafetensorsReader &file, const std::string 
     return;
   }
   const SafetensorsEntry &entry = found->second;
-  bool sameShape = std::equal(entry.shape.begin(), entry.shape.end(), tensor.shape,
-                              tensor.shape + tensor.rank);
-  bool sameType = entry.dtype == safetensorsDtype(tensor.dtype) ||
-                  (anyFloat && (entry.dtype == "F16" || entry.dtype == "BF16" || entry.dtype == "F64"));
+  bool sameShape =
+      std::equal(entry.shape.begin(), entry.shape.end(), tensor.shape, tensor.shape + tensor.rank);
+  bool sameType =
+      entry.dtype == safetensorsDtype(tensor.dtype) ||
+      (anyFloat && (entry.dtype == "F16" || entry.dtype == "BF16" || entry.dtype == "F64"));
   if (!sameShape || !sameType)
     reshaped.push_back(
         fmt::format("{}: the file has {}, the model {}", name, typeText(entry), typeText(tensor)));
@@ -122,10 +124,10 @@ static void compareEntries(const Model &model, const SafetensorsReader &file) {
   for (const auto &[name, entry] : file.entries())
     differences.offer(name, entry);
   if (differences.any())
-    throw Error(fmt::format("{} is a checkpoint of another model (it says '{}', this is '{}'):{}\n"
-                            "Train in another --out folder, or start from its weights with --init-from if they fit.",
-                            file.path(), file.metadata("model", "?"), program.name,
-                            differences.text()));
+    throw Error(fmt::format(
+        "{} is a checkpoint of another model (it says '{}', this is '{}'):{}\n"
+        "Train in another --out folder, or start from its weights with --init-from if they fit.",
+        file.path(), file.metadata("model", "?"), program.name, differences.text()));
 }
 
 static int64_t metadataNumber(const SafetensorsReader &file, const char *key) {
@@ -177,15 +179,17 @@ std::optional<RunPosition> descent::loadNewestCheckpoint(Model &model, const std
     }
     compareEntries(model, *file);
     RunPosition position = load(model, *file);
-    // Out of the way, so that they are neither loaded nor counted again; kept, because they are the user's.
+    // Out of the way, so that they are neither loaded nor counted again; kept, because they are the
+    // user's.
     for (const std::string &bad : damaged)
       if (::rename(bad.c_str(), (bad + ".damaged").c_str()) == 0)
         note("{} is now called {}.damaged", bad, fs::path(bad).filename().string());
     return position;
   }
   if (!damaged.empty())
-    throw Error(fmt::format("none of the {} checkpoints in {} is whole; give another --out folder to start again",
-                            damaged.size(), folder));
+    throw Error(fmt::format(
+        "none of the {} checkpoints in {} is whole; give another --out folder to start again",
+        damaged.size(), folder));
   return std::nullopt;
 }
 
@@ -207,15 +211,14 @@ static SafetensorsWriter makeWriter(const Model &model, const RunPosition &posit
     add(program.parameters[i].tensor.name, program.parameters[i].tensor);
   for (uint64_t i = 0; i < program.state_count; ++i)
     add(statePrefix + std::string(program.states[i].tensor.name), program.states[i].tensor);
-  SafetensorsWriter::Metadata metadata = {
-      {"format", checkpointFormat},
-      {"model", safetensorsName(program.name)},
-      {"plan_hash", fmt::format("{:016x}", program.plan_hash)},
-      {"step", fmt::format("{:020}", 0)},
-      {"seed", fmt::format("{}", position.seed)},
-      {"samples", fmt::format("{}", position.samples)},
-      {"batch", fmt::format("{}", position.batch)},
-      {"shuffle", position.shuffle ? "true" : "false"}};
+  SafetensorsWriter::Metadata metadata = {{"format", checkpointFormat},
+                                          {"model", safetensorsName(program.name)},
+                                          {"plan_hash", fmt::format("{:016x}", program.plan_hash)},
+                                          {"step", fmt::format("{:020}", 0)},
+                                          {"seed", fmt::format("{}", position.seed)},
+                                          {"samples", fmt::format("{}", position.samples)},
+                                          {"batch", fmt::format("{}", position.batch)},
+                                          {"shuffle", position.shuffle ? "true" : "false"}};
   if (!position.vocabulary.empty())
     metadata.emplace_back("vocabulary", hexadecimal(position.vocabulary));
   return SafetensorsWriter(std::move(tensors), metadata, /*checksum=*/true);
@@ -250,7 +253,8 @@ void Checkpoints::prepare() {
     if (name.starts_with("step-") && name.ends_with(partialSuffix))
       ::unlink(entry.path().c_str());
   }
-  // A third file is what a crash between a save and its clean-up leaves; the newest has just been found good.
+  // A third file is what a crash between a save and its clean-up leaves; the newest has just been
+  // found good.
   size_t count = 0;
   for (int64_t step : listCheckpoints(folder)) {
     if (count < 2)

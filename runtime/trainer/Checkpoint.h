@@ -1,11 +1,13 @@
 //===- Checkpoint.h - Saving and resuming a run ---------------------------------------------===//
 //
-// A checkpoint is one safetensors file with everything a run needs to go on bit for bit: parameters under their names, states
-// under "state/NAME", and in the metadata the step (which is also the position in the data, since data order is a function of
-// seed and step), the seed, what the data looked like, the plan's hash and a checksum of all of it.
+// A checkpoint is one safetensors file with everything a run needs to go on bit for bit: parameters
+// under their names, states under "state/NAME", and in the metadata the step (which is also the
+// position in the data, since data order is a function of seed and step), the seed, what the data
+// looked like, the plan's hash and a checksum of all of it.
 //
-// Files are called checkpoints/step-NNNNNNNN.safetensors. A file of that name is complete, because it gets the name last; its
-// checksum finds what disks and people do to it later. The newest two are kept, so that one damaged file costs little.
+// Files are called checkpoints/step-NNNNNNNN.safetensors. A file of that name is complete, because
+// it gets the name last; its checksum finds what disks and people do to it later. The newest two
+// are kept, so that one damaged file costs little.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef DESCENT_RUNTIME_TRAINER_CHECKPOINT_H
@@ -29,7 +31,8 @@ inline constexpr char statePrefix[] = "state/";
 /// What differs between the entries of a file and the tensors of a program.
 class EntryDifferences {
 public:
-  /// The program has `tensor` and the file must have it, with this type (or any float type) and shape.
+  /// The program has `tensor` and the file must have it, with this type (or any float type) and
+  /// shape.
   void require(const SafetensorsReader &file, const std::string &name, const descent_tensor &tensor,
                bool anyFloat);
   /// The file has an entry; it is extra unless it was required before.
@@ -59,10 +62,12 @@ public:
   /// `folder` is RUN/checkpoints; `position` gives what stays the same during the run.
   Checkpoints(const Model &model, std::string folder, const RunPosition &position);
 
-  /// Makes the folder, removes what an interrupted save left, and notes what is there. Throws Error if it cannot be written.
+  /// Makes the folder, removes what an interrupted save left, and notes what is there. Throws Error
+  /// if it cannot be written.
   void prepare();
 
-  /// Saves the model after `step` steps. Allocates nothing. When it throws, all earlier files are still there.
+  /// Saves the model after `step` steps. Allocates nothing. When it throws, all earlier files are
+  /// still there.
   void save(int64_t step);
 
   uint64_t fileBytes() const { return writer.fileBytes(); }
@@ -79,9 +84,10 @@ private:
 std::vector<int64_t> listCheckpoints(const std::string &folder);
 std::string checkpointPath(const std::string &folder, int64_t step);
 
-/// Loads the newest good checkpoint of a folder into the model. Damaged ones are reported on standard error, set aside as
-/// "*.damaged", and the one before is taken. Nothing if the folder holds none; throws Error if it holds only damaged ones or one
-/// of another model.
+/// Loads the newest good checkpoint of a folder into the model. Damaged ones are reported on
+/// standard error, set aside as
+/// "*.damaged", and the one before is taken. Nothing if the folder holds none; throws Error if it
+/// holds only damaged ones or one of another model.
 std::optional<RunPosition> loadNewestCheckpoint(Model &model, const std::string &folder);
 
 /// Removes the checkpoints of a folder.

@@ -27,7 +27,8 @@ static const char *roleText(int32_t role) {
   return role >= DESCENT_INPUT_DATA && role <= DESCENT_INPUT_RNG ? names[role] : "?";
 }
 
-/// A table with columns as wide as their widest cell; all but the first are aligned right when they hold numbers.
+/// A table with columns as wide as their widest cell; all but the first are aligned right when they
+/// hold numbers.
 static std::string tableText(const std::vector<std::vector<std::string>> &rows,
                              const std::string &alignment) {
   std::vector<size_t> widths(alignment.size());
@@ -54,19 +55,21 @@ static uint64_t parameterElements(const descent_program &program) {
 }
 
 std::string descent::describeText(const descent_program &program) {
-  std::string text =
-      fmt::format("model {}: {} parameters in {} tensors, batch {}\ncompiled by descent {} for {} ({})\n\n",
-                  program.name, parameterElements(program), program.parameter_count,
-                  batchSize(program), program.compiler, program.cpu ? program.cpu : "?",
-                  program.cpu_features && *program.cpu_features ? program.cpu_features : "no extensions");
+  std::string text = fmt::format(
+      "model {}: {} parameters in {} tensors, batch {}\ncompiled by descent {} for {} ({})\n\n",
+      program.name, parameterElements(program), program.parameter_count, batchSize(program),
+      program.compiler, program.cpu ? program.cpu : "?",
+      program.cpu_features && *program.cpu_features ? program.cpu_features : "no extensions");
 
-  std::vector<std::vector<std::string>> rows = {{"parameter", "type", "starts as", "group", "lr x", "decay", "trained"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"parameter", "type", "starts as", "group", "lr x", "decay", "trained"}};
   for (uint64_t i = 0; i < program.parameter_count; ++i) {
     const descent_parameter &parameter = program.parameters[i];
     rows.push_back({parameter.tensor.name, typeText(parameter.tensor), initializerText(parameter),
                     parameter.group ? parameter.group : "-",
                     fmt::format("{:g}", parameter.learning_rate_scale),
-                    fmt::format("{:g}", parameter.weight_decay), parameter.trainable ? "yes" : "no"});
+                    fmt::format("{:g}", parameter.weight_decay),
+                    parameter.trainable ? "yes" : "no"});
   }
   text += tableText(rows, "<<<<>><") + "\n";
 
@@ -100,10 +103,9 @@ std::string descent::describeText(const descent_program &program) {
   rows = {{"kernel", "tasks", "MFLOP", "MB", "holds"}};
   for (uint64_t i = 0; i < program.kernel_count; ++i) {
     const descent_kernel &kernel = program.kernels[i];
-    rows.push_back({kernel.name, fmt::format("{}", kernel.tasks),
-                    fmt::format("{:.3f}", kernel.flops * 1e-6),
-                    fmt::format("{:.3f}", kernel.bytes * 1e-6),
-                    kernel.sources ? kernel.sources : ""});
+    rows.push_back(
+        {kernel.name, fmt::format("{}", kernel.tasks), fmt::format("{:.3f}", kernel.flops * 1e-6),
+         fmt::format("{:.3f}", kernel.bytes * 1e-6), kernel.sources ? kernel.sources : ""});
   }
   text += tableText(rows, "<>>><") + "\n";
 
@@ -216,6 +218,7 @@ std::string descent::profileText(const descent_context &context, double seconds)
   }
   double rest = std::max(0.0, seconds - inKernels);
   rows.push_back({"outside kernels", "", fmt::format("{:.2f}", rest * 1e3),
-                  fmt::format("{:.1f} %", 100 * rest / seconds), "", "", "", "data, checkpoints, validation's sums"});
+                  fmt::format("{:.1f} %", 100 * rest / seconds), "", "", "",
+                  "data, checkpoints, validation's sums"});
   return tableText(rows, "<>>>>>><");
 }

@@ -16,8 +16,8 @@ std::string describeText(const descent_program &program);
 /// The same as one JSON object.
 std::string describeJson(const descent_program &program);
 
-/// The table of --profile: calls, time, share, GFLOP/s and GB/s of every kernel that ran, the slowest first. `seconds` is the time of
-/// the loop; what no kernel accounts for is listed last.
+/// The table of --profile: calls, time, share, GFLOP/s and GB/s of every kernel that ran, the
+/// slowest first. `seconds` is the time of the loop; what no kernel accounts for is listed last.
 std::string profileText(const descent_context &context, double seconds);
 
 } // namespace descent

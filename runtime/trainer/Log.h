@@ -1,6 +1,7 @@
 //===- Log.h - What the training binary says ------------------------------------------------===//
 //
-// Results and progress go to standard output, everything that wants attention to standard error with a word that tells how much.
+// Results and progress go to standard output, everything that wants attention to standard error
+// with a word that tells how much.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef DESCENT_RUNTIME_TRAINER_LOG_H

@@ -1,12 +1,14 @@
 //===- Main.cpp - A training binary starts here ---------------------------------------------===//
 //
-// This object refers to the compiled program by its symbol and to nothing else that is outside the runtime. It is alone in its
-// archive member, so that a program with a main of its own can link the runtime without a compiled model.
+// This object refers to the compiled program by its symbol and to nothing else that is outside the
+// runtime. It is alone in its archive member, so that a program with a main of its own can link the
+// runtime without a compiled model.
 //
-// It also sees to how long idle threads spin. libgomp lets them spin for several milliseconds, which is nothing on an idle machine; on
-// a shared one a thread that waits for a preempted one then burns the time slice that the other needs (measured, 2 threads, 12
-// runnable processes a core: 80 ms a step instead of 0.2). libgomp reads the limit from the environment before any of our code runs
-// and offers no call for it, so the process sets the variable and starts itself again, once.
+// It also sees to how long idle threads spin. libgomp lets them spin for several milliseconds,
+// which is nothing on an idle machine; on a shared one a thread that waits for a preempted one then
+// burns the time slice that the other needs (measured, 2 threads, 12 runnable processes a core: 80
+// ms a step instead of 0.2). libgomp reads the limit from the environment before any of our code
+// runs and offers no call for it, so the process sets the variable and starts itself again, once.
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/trainer/Run.h"
@@ -20,7 +22,8 @@
 
 extern "C" const descent_program compiledProgram __asm__(DESCENT_PROGRAM_SYMBOL);
 
-/// About 50 microseconds: longer than any pause between the kernels of a step, far shorter than a time slice.
+/// About 50 microseconds: longer than any pause between the kernels of a step, far shorter than a
+/// time slice.
 static constexpr char spinCount[] = "2000";
 
 static void limitSpinning(char **argv) {
@@ -32,7 +35,8 @@ static void limitSpinning(char **argv) {
   if (length <= 0 || setenv("GOMP_SPINCOUNT", spinCount, 1) != 0)
     return;
   self[length] = 0;
-  execv(self, argv); // Returns only if it failed; then everything works, only slower on a shared machine.
+  execv(self,
+        argv); // Returns only if it failed; then everything works, only slower on a shared machine.
 }
 
 int main(int argc, char **argv) {

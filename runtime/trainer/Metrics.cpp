@@ -58,7 +58,8 @@ size_t descent::formatMetrics(const StepMetrics &metrics, char *out, size_t size
   return line.size();
 }
 
-/// Where the lines of steps up to `step` end. Read from the end, since what is cut off is usually little or nothing.
+/// Where the lines of steps up to `step` end. Read from the end, since what is cut off is usually
+/// little or nothing.
 static off_t endOfStep(int fd, off_t size, int64_t step, const char *path) {
   char buffer[1 << 12];
   off_t end = size; // Everything from here on is cut off.

@@ -1,15 +1,16 @@
 //===- Metrics.h - DIR/metrics.jsonl --------------------------------------------------------===//
 //
-// One JSON object a step, on one line, written by one system call: a reader never sees half a line of a running process, and a
-// killed one leaves none.
+// One JSON object a step, on one line, written by one system call: a reader never sees half a line
+// of a running process, and a killed one leaves none.
 //
 //   step               from 1
 //   loss               mean over the counted targets of the step, before its update
 //   lr, grad_norm      as the compiled step reports them
 //   step_ms            filling the batch and the step, without validation and saving
 //   tokens_per_second  for language data, else samples_per_second
-//   skipped            number of steps of this run so far that changed nothing (only when there are any)
-//   validation_loss, validation_accuracy   in the objects of steps after which the model was validated
+//   skipped            number of steps of this run so far that changed nothing (only when there are
+//   any) validation_loss, validation_accuracy   in the objects of steps after which the model was
+//   validated
 //
 // Numbers that JSON lacks (NaN, inf) are null.
 //
@@ -40,7 +41,8 @@ struct StepMetrics {
 
 class MetricsFile {
 public:
-  /// Opens the file to go on after `step` steps: what it says about later steps is cut off, also half a line.
+  /// Opens the file to go on after `step` steps: what it says about later steps is cut off, also
+  /// half a line.
   MetricsFile(const std::string &path, int64_t step);
   ~MetricsFile();
   MetricsFile(const MetricsFile &) = delete;

@@ -133,7 +133,8 @@ void Model::exportWeights(const std::string &path, const std::string &vocabulary
     const descent_tensor &tensor = program.parameters[i].tensor;
     tensors.push_back({tensor.name, tensor.dtype, shapeOf(tensor), at(tensor), tensor.bytes});
   }
-  SafetensorsWriter::Metadata metadata = {{"format", "descent weights"}, {"model", safetensorsName(program.name)}};
+  SafetensorsWriter::Metadata metadata = {{"format", "descent weights"},
+                                          {"model", safetensorsName(program.name)}};
   if (!vocabulary.empty())
     metadata.emplace_back("vocabulary", hexadecimal(vocabulary));
   SafetensorsWriter(std::move(tensors), metadata, /*checksum=*/false).write(path.c_str());
@@ -147,8 +148,10 @@ void Model::exportGradients(const std::string &path, float lossWeight) const {
       tensors.push_back({parameter.tensor.name, DESCENT_F32, shapeOf(parameter.tensor),
                          at(parameter.gradient_offset), parameter.tensor.bytes});
   }
-  SafetensorsWriter::Metadata metadata = {{"format", "descent gradients"}, {"model", safetensorsName(program.name)}};
-  SafetensorsWriter(std::move(tensors), metadata, /*checksum=*/false).write(path.c_str(), lossWeight);
+  SafetensorsWriter::Metadata metadata = {{"format", "descent gradients"},
+                                          {"model", safetensorsName(program.name)}};
+  SafetensorsWriter(std::move(tensors), metadata, /*checksum=*/false)
+      .write(path.c_str(), lossWeight);
 }
 
 std::string descent::hexadecimal(const std::string &bytes) {

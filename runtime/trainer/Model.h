@@ -32,7 +32,8 @@ class Model {
 public:
   Model(const descent_program &program, int threads, bool profile);
 
-  /// Gives every parameter and state its first value: a function of the seed and the parameter's name.
+  /// Gives every parameter and state its first value: a function of the seed and the parameter's
+  /// name.
   void initialize(uint64_t seed);
 
   /// Sets the hidden input for random numbers, if there is one. `iteration` counts from 0.
@@ -41,8 +42,9 @@ public:
   StepResult step();
   EvaluateResult evaluate();
 
-  /// Parameters from a weight file. Missing or reshaped ones make it throw Error with the whole list; other entries are ignored and
-  /// named in `note`, apart from the optimizer state of a checkpoint.
+  /// Parameters from a weight file. Missing or reshaped ones make it throw Error with the whole
+  /// list; other entries are ignored and named in `note`, apart from the optimizer state of a
+  /// checkpoint.
   void loadWeights(const SafetensorsReader &file, std::string &note);
 
   /// Writes the parameters, with `vocabulary` (may be empty) in the metadata.
@@ -71,8 +73,8 @@ private:
   int32_t *random = nullptr;
 };
 
-/// Bytes as hexadecimal digits and back; metadata must be text and a vocabulary is any bytes. Text that is no such digits gives
-/// an empty string.
+/// Bytes as hexadecimal digits and back; metadata must be text and a vocabulary is any bytes. Text
+/// that is no such digits gives an empty string.
 std::string hexadecimal(const std::string &bytes);
 std::string fromHexadecimal(const std::string &text);
 

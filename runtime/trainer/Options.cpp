@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 
 using namespace descent;
@@ -42,7 +43,8 @@ static std::string nearestFlag(const CLI::App &app, const std::string &argument)
   return best;
 }
 
-/// Checks for whole numbers whose message says what is allowed; without a description, help stays readable.
+/// Checks for whole numbers whose message says what is allowed; without a description, help stays
+/// readable.
 static CLI::Validator between(int64_t low, int64_t high) {
   return CLI::Validator(
       [=](std::string &text) {
@@ -50,13 +52,26 @@ static CLI::Validator between(int64_t low, int64_t high) {
         bool whole = CLI::detail::lexical_cast(text, value);
         if (whole && value >= low && value <= high)
           return std::string();
-        return high == INT64_MAX ? fmt::format("{} is no whole number of at least {}", text, low)
-                                 : fmt::format("{} is no whole number from {} to {}", text, low, high);
+        return high == INT64_MAX
+                   ? fmt::format("{} is no whole number of at least {}", text, low)
+                   : fmt::format("{} is no whole number from {} to {}", text, low, high);
       },
       "");
 }
 
 static CLI::Validator atLeast(int64_t low) { return between(low, INT64_MAX); }
+
+/// Any 64 bits; the library would take -1 for the largest of them.
+static CLI::Validator unsignedNumber() {
+  return CLI::Validator(
+      [](std::string &text) {
+        uint64_t value = 0;
+        auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        bool whole = !text.empty() && error == std::errc() && stop == text.data() + text.size();
+        return whole ? std::string() : text + " is no whole number from 0 to 2^64 - 1";
+      },
+      "");
+}
 
 [[noreturn]] static void usage(const std::string &message, const char *program) {
   throw Error(fmt::format("{}\nTry {} --help.", message, program), ExitUsage);
@@ -65,7 +80,8 @@ static CLI::Validator atLeast(int64_t low) { return between(low, INT64_MAX); }
 static std::string versionText(const descent_program &program) {
   return fmt::format("model {}, compiled by descent {} for {} ({}); runtime {}", program.name,
                      program.compiler, program.cpu ? program.cpu : "?",
-                     program.cpu_features && *program.cpu_features ? program.cpu_features : "no extensions",
+                     program.cpu_features && *program.cpu_features ? program.cpu_features
+                                                                   : "no extensions",
                      DESCENT_VERSION);
 }
 
@@ -78,6 +94,7 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
   options.logEvery = settings.integer("run.log_every", options.logEvery);
   options.checkpointEvery = settings.integer("run.checkpoint_every", options.checkpointEvery);
   options.validateEvery = settings.integer("run.validate_every", options.validateEvery);
+  options.validation = settings.text("data.validation_path", "");
   options.shuffle = settings.flag("data.shuffle", true);
   options.threads = static_cast<int>(settings.integer("run.threads", 0));
   if (options.threads < 1)
@@ -85,58 +102,125 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
 
   std::string describe;
   bool noShuffle = false, version = false;
-  CLI::App app(fmt::format("Trains the model '{}', compiled by descent {}.", program.name, program.compiler));
+  CLI::App app(fmt::format("Trains the model '{}', compiled by descent {}.", program.name,
+                           program.compiler));
   app.name(argc > 0 ? argv[0] : "train");
   app.get_formatter()->column_width(34);
   app.option_defaults()->always_capture_default(false);
   app.set_help_flag("-h,--help", "Print this help and exit");
 
   auto addCommon = [&](CLI::App &target) {
-    target.add_option("--data", options.data, "Data to train on (default: the recipe's data.path)")->type_name("FILE");
-    target.add_option("--out", options.out, fmt::format("Folder of the run: metrics and checkpoints (default: {})", options.out))->type_name("DIR");
-    target.add_option("--seed", options.seed, fmt::format("Seed of initial weights, data order and random ops (default: {})", options.seed))->type_name("N");
-    target.add_option("--threads", options.threads, fmt::format("Threads (default: {}); no result depends on it", options.threads))->check(between(1, 4096))->type_name("N");
+    target.add_option("--data", options.data, "Data to train on (default: the recipe's data.path)")
+        ->type_name("FILE");
+    target
+        .add_option(
+            "--out", options.out,
+            fmt::format("Folder of the run: metrics and checkpoints (default: {})", options.out))
+        ->type_name("DIR");
+    target
+        .add_option("--seed", options.seed,
+                    fmt::format("Seed of initial weights, data order and random ops (default: {})",
+                                options.seed))
+        ->check(unsignedNumber())
+        ->type_name("N");
+    target
+        .add_option("--threads", options.threads,
+                    fmt::format("Threads (default: {}); no result depends on it", options.threads))
+        ->check(between(1, 4096))
+        ->type_name("N");
   };
   addCommon(app);
-  app.add_option("--validation", options.validation, "File to validate on, instead of a part of the data")->type_name("FILE");
-  app.add_option("--steps", options.steps, fmt::format("Steps in total, those before a --resume included; 0 only initialises (default: {})", options.steps < 0 ? "none" : std::to_string(options.steps)))
-      ->check(atLeast(0))->type_name("N");
-  app.add_option("--epochs", options.epochs, "Steps as times through the data")->check(between(1, int64_t(1) << 40))->type_name("N");
+  app.add_option("--validation", options.validation,
+                 "File to validate on, instead of a part of the data")
+      ->type_name("FILE");
+  app.add_option(
+         "--steps", options.steps,
+         fmt::format(
+             "Steps in total, those before a --resume included; 0 only initialises (default: {})",
+             options.steps < 0 ? "none" : std::to_string(options.steps)))
+      ->check(atLeast(0))
+      ->type_name("N");
+  app.add_option("--epochs", options.epochs, "Steps as times through the data")
+      ->check(between(1, int64_t(1) << 40))
+      ->type_name("N");
   app.add_flag("--resume", options.resume, "Go on from the newest checkpoint in DIR");
   app.add_flag("--overwrite", options.overwrite, "Replace an earlier run in DIR");
-  app.add_option("--log-every", options.logEvery, fmt::format("Steps between lines of progress (default: {})", options.logEvery))->check(atLeast(0))->type_name("N");
-  app.add_option("--checkpoint-every", options.checkpointEvery, fmt::format("Steps between checkpoints, besides the one at the end; 0: only that one (default: {})", options.checkpointEvery))->check(atLeast(0))->type_name("N");
-  app.add_option("--validate-every", options.validateEvery, fmt::format("Steps between validations, besides the one at the end; 0: never (default: {})", options.validateEvery))->check(atLeast(0))->type_name("N");
+  app.add_option("--log-every", options.logEvery,
+                 fmt::format("Steps between lines of progress; 0 prints none (default: {})",
+                             options.logEvery))
+      ->check(atLeast(0))
+      ->type_name("N");
+  app.add_option("--checkpoint-every", options.checkpointEvery,
+                 fmt::format("Steps between checkpoints, besides the one at the end; 0: only that "
+                             "one (default: {})",
+                             options.checkpointEvery))
+      ->check(atLeast(0))
+      ->type_name("N");
+  app.add_option("--validate-every", options.validateEvery,
+                 fmt::format("Steps between validations, besides the one at the end; 0: only that "
+                             "one (default: {})",
+                             options.validateEvery))
+      ->check(atLeast(0))
+      ->type_name("N");
   app.add_flag("--no-shuffle", noShuffle, "Take samples in the order of the file");
-  app.add_option("--init-from", options.initFrom, "Start from these weights")->type_name("F.safetensors");
-  app.add_option("--export", options.exportFile, "Write the weights at the end")->type_name("F.safetensors");
-  app.add_option("--dump-gradients", options.dumpGradients, "Write the first step's gradients of the mean loss, before clipping")->type_name("F.safetensors");
+  app.add_option("--init-from", options.initFrom, "Start from these weights")
+      ->type_name("F.safetensors");
+  app.add_option("--export", options.exportFile, "Write the weights at the end")
+      ->type_name("F.safetensors");
+  app.add_option("--dump-gradients", options.dumpGradients,
+                 "Write the first step's gradients of the mean loss, before clipping")
+      ->type_name("F.safetensors");
   app.add_flag("--profile", options.profile, "Print the time of each kernel at the end");
-  app.add_flag("--describe{text}", describe, "Print parameters, inputs, memory and kernels and exit; =json for programs");
+  app.add_flag("--describe{text}", describe,
+               "Print parameters, inputs, memory and kernels and exit; =json for programs");
   app.add_flag("--version", version, "Print versions and exit");
 
-  CLI::App *sample = app.add_subcommand("sample", "Continue a text with trained weights (language models)");
+  CLI::App *sample =
+      app.add_subcommand("sample", "Continue a text with trained weights (language models)");
   sample->set_help_flag("-h,--help", "Print this help and exit");
   addCommon(*sample);
-  sample->add_option("--init-from,--resume-from", options.initFrom, "Weights or a checkpoint (default: the newest checkpoint in DIR)")->type_name("F.safetensors");
-  sample->add_option("--prompt", options.prompt, "Text to continue; for token data, numbers")->type_name("TEXT");
-  sample->add_option("--tokens", options.tokens, fmt::format("Tokens to add (default: {})", options.tokens))->check(atLeast(1))->type_name("N");
-  sample->add_option("--samples", options.samples, "Continuations to print, computed together (default: 1)")->check(between(1, batchSize(program)))->type_name("N");
-  sample->add_option("--temperature", options.temperature, fmt::format("0 always takes the likeliest token (default: {})", options.temperature))->check(CLI::NonNegativeNumber)->type_name("T");
-  sample->add_option("--top-k", options.topK, "Choose among the K likeliest tokens; 0: all (default: 0)")->check(atLeast(0))->type_name("K");
+  sample
+      ->add_option("--init-from,--resume-from", options.initFrom,
+                   "Weights or a checkpoint (default: the newest checkpoint in DIR)")
+      ->type_name("F.safetensors");
+  sample->add_option("--prompt", options.prompt, "Text to continue; for token data, numbers")
+      ->type_name("TEXT");
+  sample
+      ->add_option("--tokens", options.tokens,
+                   fmt::format("Tokens to add (default: {})", options.tokens))
+      ->check(atLeast(1))
+      ->type_name("N");
+  sample
+      ->add_option("--samples", options.samples,
+                   "Continuations to print, computed together (default: 1)")
+      ->check(between(1, batchSize(program)))
+      ->type_name("N");
+  sample
+      ->add_option(
+          "--temperature", options.temperature,
+          fmt::format("0 always takes the likeliest token (default: {})", options.temperature))
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("T");
+  sample
+      ->add_option("--top-k", options.topK,
+                   "Choose among the K likeliest tokens; 0: all (default: 0)")
+      ->check(atLeast(0))
+      ->type_name("K");
 
   const char *name = argc > 0 ? argv[0] : "train";
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp &) {
-    fmt::print("{}", app.help("", app.got_subcommand(sample) ? CLI::AppFormatMode::All : CLI::AppFormatMode::Normal));
+    fmt::print("{}", app.help("", app.got_subcommand(sample) ? CLI::AppFormatMode::All
+                                                             : CLI::AppFormatMode::Normal));
     options.action = Options::Action::Done;
     return options;
   } catch (const CLI::ExtrasError &) {
     const CLI::App &where = app.got_subcommand(sample) ? *sample : app;
     std::string argument = app.remaining(true).front();
     std::string nearest = argument.starts_with('-') ? nearestFlag(where, argument) : "";
-    usage(fmt::format("{} is no {} of {}{}", argument, argument.starts_with('-') ? "flag" : "command", name,
+    usage(fmt::format("{} is no {} of {}{}", argument,
+                      argument.starts_with('-') ? "flag" : "command", name,
                       nearest.empty() ? "" : "; did you mean " + nearest + "?"),
           name);
   } catch (const CLI::ParseError &error) {

@@ -22,7 +22,9 @@ struct Options {
   bool resume = false, overwrite = false, shuffle = true, profile = false;
   uint64_t seed = 0;
   bool seedGiven = false;
-  int64_t logEvery = 10, checkpointEvery = 500, validateEvery = 250; ///< 0: only at the end (log, checkpoint) or never (validate)
+  int64_t logEvery = 10;          ///< 0: no progress is shown
+  int64_t checkpointEvery = 1000; ///< 0: only at the end
+  int64_t validateEvery = 500;    ///< 0: only at the end
   int threads = 1;
   std::string exportFile, initFrom, dumpGradients;
 
@@ -32,8 +34,9 @@ struct Options {
   double temperature = 0.8;
 };
 
-/// Reads the command line; what it does not say comes from the recipe, then from the defaults above. Help and version texts are
-/// printed here and give Action::Done. Throws Error with ExitUsage for anything else.
+/// Reads the command line; what it does not say comes from the recipe, then from the defaults
+/// above. Help and version texts are printed here and give Action::Done. Throws Error with
+/// ExitUsage for anything else.
 Options parseOptions(int argc, const char *const *argv, const descent_program &program,
                      const Settings &settings);
 

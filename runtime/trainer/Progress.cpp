@@ -18,7 +18,8 @@ DurationText descent::formatDuration(double seconds) {
   else if (whole < 3600)
     std::snprintf(result.text, sizeof result.text, "%lld min %02lld s", whole / 60, whole % 60);
   else
-    std::snprintf(result.text, sizeof result.text, "%lld h %02lld min", whole / 3600, whole / 60 % 60);
+    std::snprintf(result.text, sizeof result.text, "%lld h %02lld min", whole / 3600,
+                  whole / 60 % 60);
   return result;
 }
 
@@ -48,8 +49,10 @@ void Progress::show(const StepMetrics &metrics) {
     weight = keep * weight + (1 - keep);
   }
 
+  if (logEvery == 0)
+    return;
   bool line = shown == 1 || metrics.step == totalSteps || metrics.validation ||
-              (logEvery > 0 && metrics.step % logEvery == 0);
+              metrics.step % logEvery == 0;
   bool moving = terminal && now - lastDrawn > std::chrono::milliseconds(100);
   if (!line && !moving)
     return;

@@ -9,8 +9,9 @@
 
 namespace descent {
 
-/// Lines with loss, rate and time to go on standard output: one every `logEvery` steps, and on a terminal a line that moves in
-/// between. Allocates nothing, and does not mind when nobody reads.
+/// Lines with loss, rate and time to go on standard output: one every `logEvery` steps (none for
+/// 0), and on a terminal a line that moves in between. Allocates nothing, and does not mind when
+/// nobody reads.
 class Progress {
 public:
   Progress(int64_t firstStep, int64_t totalSteps, int64_t logEvery);

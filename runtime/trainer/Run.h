@@ -9,8 +9,9 @@ namespace descent {
 class Settings;
 struct Options;
 
-/// Checks the program, reads the command line and does what it asks. Returns the exit status: 0 done, 1 refused or failed, 2 usage,
-/// 128 + signal when one stopped training. Errors are printed to standard error.
+/// Checks the program, reads the command line and does what it asks. Returns the exit status: 0
+/// done, 1 refused or failed, 2 usage, 128 + signal when one stopped training. Errors are printed
+/// to standard error.
 int run(const descent_program &program, int argc, const char *const *argv);
 
 /// Trains as `options` say and returns 0 or 128 + signal. Throws Error.

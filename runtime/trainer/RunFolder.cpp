@@ -46,7 +46,8 @@ RunFolder::RunFolder(const std::string &path, Mode mode, const descent_program &
       throw Error(fmt::format("nothing to resume: there is no folder {}", folder));
     // A checkpoint without the marker came from somewhere else, and is as good.
     if (!exists(marker) && listCheckpoints(checkpoints()).empty())
-      throw Error(fmt::format("nothing to resume: {} is no run (it has neither run.json nor a checkpoint)", folder));
+      throw Error(fmt::format(
+          "nothing to resume: {} is no run (it has neither run.json nor a checkpoint)", folder));
     if (!exists(marker))
       create(program);
     lock();
@@ -58,7 +59,8 @@ RunFolder::RunFolder(const std::string &path, Mode mode, const descent_program &
   lock();
   bool used = !listCheckpoints(checkpoints()).empty() || hasContent(metrics());
   if (used && mode == Mode::Fresh)
-    throw Error(fmt::format("{} holds an earlier run; go on with it (--resume), replace it (--overwrite), or give another --out folder",
+    throw Error(fmt::format("{} holds an earlier run; go on with it (--resume), replace it "
+                            "(--overwrite), or give another --out folder",
                             folder));
   if (used) {
     removeCheckpoints(checkpoints());
@@ -83,8 +85,7 @@ void RunFolder::create(const descent_program &program) {
       {"seed", recordedSeed},
   };
   // Names may be any bytes; what is no text is replaced, since nothing depends on it.
-  std::string text =
-      marker.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  std::string text = marker.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   auto write = [&](const std::string &where) {
     OutputFile file;
     file.open((where + "/run.json").c_str());
@@ -121,7 +122,8 @@ void RunFolder::lock() {
     throwFileError("open folder", folder.c_str(), errno);
   // File systems without locks answer something else; the run goes on without one.
   if (::flock(lockFile, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    throw Error(fmt::format("another process is training in {}; wait for it, or give another --out folder", folder));
+    throw Error(fmt::format(
+        "another process is training in {}; wait for it, or give another --out folder", folder));
 }
 
 void RunFolder::readMarker() {

@@ -4,8 +4,8 @@
 //   RUN/metrics.jsonl   one object a step
 //   RUN/checkpoints/    see Checkpoint.h
 //
-// A new folder appears under its name with run.json inside, in one step: a process that is killed at any moment leaves either no
-// folder or one that can be resumed.
+// A new folder appears under its name with run.json inside, in one step: a process that is killed
+// at any moment leaves either no folder or one that can be resumed.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef DESCENT_RUNTIME_TRAINER_RUNFOLDER_H
@@ -27,7 +27,8 @@ public:
     Resume     ///< an earlier run, which must be there
   };
 
-  /// Opens the folder and locks it until this object dies. `seed` is recorded for new runs. Throws Error.
+  /// Opens the folder and locks it until this object dies. `seed` is recorded for new runs. Throws
+  /// Error.
   RunFolder(const std::string &path, Mode mode, const descent_program &program, uint64_t seed);
   ~RunFolder();
   RunFolder(const RunFolder &) = delete;

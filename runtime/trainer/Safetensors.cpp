@@ -1,7 +1,8 @@
 //===- Safetensors.cpp - Weights and checkpoints as files -----------------------------------===//
 //
-// Files come from other programs and from crashed machines. The reader believes nothing: the header's length is compared with the
-// file's, every entry's extent with its type and shape, and together the entries must cover the data exactly.
+// Files come from other programs and from crashed machines. The reader believes nothing: the
+// header's length is compared with the file's, every entry's extent with its type and shape, and
+// together the entries must cover the data exactly.
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/trainer/Safetensors.h"
@@ -32,9 +33,9 @@ static constexpr char checksumKey[] = "checksum";
 /// Bytes of one element of a file type, 0 for unknown ones.
 static uint64_t fileElementBytes(const std::string &dtype) {
   static const std::map<std::string, uint64_t> sizes = {
-      {"BOOL", 1}, {"U8", 1},   {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I16", 2}, {"U16", 2},
-      {"F16", 2},  {"BF16", 2}, {"I32", 4}, {"U32", 4},     {"F32", 4},     {"I64", 8}, {"U64", 8},
-      {"F64", 8}};
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
+      {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
+      {"U32", 4},  {"F32", 4}, {"I64", 8}, {"U64", 8},     {"F64", 8}};
   auto found = sizes.find(dtype);
   return found == sizes.end() ? 0 : found->second;
 }
@@ -140,7 +141,8 @@ void SafetensorsReader::parseHeader() {
       continue;
     }
     SafetensorsEntry entry;
-    auto dtype = value.find("dtype"), shape = value.find("shape"), offsets = value.find("data_offsets");
+    auto dtype = value.find("dtype"), shape = value.find("shape"),
+         offsets = value.find("data_offsets");
     if (dtype == value.end() || !dtype->is_string() || shape == value.end() || !shape->is_array() ||
         offsets == value.end() || !offsets->is_array() || offsets->size() != 2 ||
         !(*offsets)[0].is_number_unsigned() || !(*offsets)[1].is_number_unsigned())
@@ -158,7 +160,8 @@ void SafetensorsReader::parseHeader() {
     entry.begin = (*offsets)[0].get<uint64_t>();
     entry.end = (*offsets)[1].get<uint64_t>();
     if (entry.begin > entry.end || entry.end > dataBytes)
-      fail(fmt::format("'{}' lies at bytes {} to {} of {}", name, entry.begin, entry.end, dataBytes));
+      fail(fmt::format("'{}' lies at bytes {} to {} of {}", name, entry.begin, entry.end,
+                       dataBytes));
     if (entry.end - entry.begin != bytes)
       fail(fmt::format("'{}' is {}, which is {} bytes, and has {}", name, typeText(entry), bytes,
                        entry.end - entry.begin));
@@ -177,7 +180,8 @@ void SafetensorsReader::parseHeader() {
     fail(fmt::format("its tensors end at byte {} of {}", covered, dataBytes));
 }
 
-std::string SafetensorsReader::metadata(const std::string &key, const std::string &otherwise) const {
+std::string SafetensorsReader::metadata(const std::string &key,
+                                        const std::string &otherwise) const {
   auto found = strings.find(key);
   return found == strings.end() ? otherwise : found->second;
 }
@@ -210,7 +214,8 @@ void SafetensorsReader::readFloats(const std::string &name, const SafetensorsEnt
   if (entry.dtype == "F32")
     return read(entry, out);
   if (entry.dtype != "F16" && entry.dtype != "BF16" && entry.dtype != "F64")
-    throw Error(fmt::format("{}: '{}' has type {}; weights may be F32, F16, BF16 or F64", fileName, name, entry.dtype));
+    throw Error(fmt::format("{}: '{}' has type {}; weights may be F32, F16, BF16 or F64", fileName,
+                            name, entry.dtype));
   uint64_t width = fileElementBytes(entry.dtype), count = (entry.end - entry.begin) / width;
   alignas(8) char buffer[1 << 15];
   for (uint64_t done = 0; done < count;) {
@@ -299,7 +304,8 @@ void SafetensorsWriter::setMetadata(const char *key, const char *value) {
   header.replace(place->second.first, place->second.second, value);
 }
 
-/// Calls consume(pointer, size) for the bytes of a tensor, divided by `divisor` where that is not 1.
+/// Calls consume(pointer, size) for the bytes of a tensor, divided by `divisor` where that is
+/// not 1.
 template <typename Consume>
 static void forBytes(const SafetensorsTensor &tensor, float divisor, Consume consume) {
   if (tensor.dtype != DESCENT_F32 || divisor == 1.0f)

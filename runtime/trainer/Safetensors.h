@@ -1,8 +1,9 @@
 //===- Safetensors.h - Weights and checkpoints as files -------------------------------------===//
 //
-// The safetensors format (https://huggingface.co/docs/safetensors): eight bytes with the length of a JSON header, little endian; the header,
-// an object from tensor names to {dtype, shape, data_offsets} with an optional "__metadata__" of strings; then the data, which
-// the tensors cover without holes.
+// The safetensors format (https://huggingface.co/docs/safetensors): eight bytes with the length of
+// a JSON header, little endian; the header, an object from tensor names to {dtype, shape,
+// data_offsets} with an optional "__metadata__" of strings; then the data, which the tensors cover
+// without holes.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef DESCENT_RUNTIME_TRAINER_SAFETENSORS_H
@@ -29,11 +30,12 @@ std::string typeText(const SafetensorsEntry &entry);
 /// The file's spelling of an enum descent_dtype.
 const char *safetensorsDtype(int32_t dtype);
 
-/// How a name is spelt in a header. JSON is UTF-8 and names are any bytes: a name that is no UTF-8 is taken for Latin-1.
+/// How a name is spelt in a header. JSON is UTF-8 and names are any bytes: a name that is no UTF-8
+/// is taken for Latin-1.
 std::string safetensorsName(const std::string &name);
 
-/// Reads a file. Data goes from the file to where it is wanted and nowhere else, so that loading a model does not need its size
-/// in memory twice.
+/// Reads a file. Data goes from the file to where it is wanted and nowhere else, so that loading a
+/// model does not need its size in memory twice.
 class SafetensorsReader {
 public:
   /// Throws Error naming the file and what is wrong with it.
@@ -53,7 +55,8 @@ public:
   /// Reads an entry of type F32, F16, BF16 or F64 as floats; throws for other types.
   void readFloats(const std::string &name, const SafetensorsEntry &entry, float *out) const;
 
-  /// Compares the checksum in the metadata with the file's bytes; throws Error if they differ or there is none.
+  /// Compares the checksum in the metadata with the file's bytes; throws Error if they differ or
+  /// there is none.
   void verifyChecksum() const;
 
 private:
@@ -76,14 +79,16 @@ struct SafetensorsTensor {
   uint64_t bytes;
 };
 
-/// Writes the same tensors again and again: the header is made once, later files only change metadata values in place.
-/// `write` allocates nothing.
+/// Writes the same tensors again and again: the header is made once, later files only change
+/// metadata values in place. `write` allocates nothing.
 class SafetensorsWriter {
 public:
   using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-  /// With `checksum`, the metadata gets the CRC-32 of header and data, computed with the checksum's own digits as '0'.
-  SafetensorsWriter(std::vector<SafetensorsTensor> tensors, const Metadata &metadata, bool checksum);
+  /// With `checksum`, the metadata gets the CRC-32 of header and data, computed with the checksum's
+  /// own digits as '0'.
+  SafetensorsWriter(std::vector<SafetensorsTensor> tensors, const Metadata &metadata,
+                    bool checksum);
 
   /// Gives a metadata value that the constructor was given another text of the same length.
   void setMetadata(const char *key, const char *value);
@@ -96,7 +101,8 @@ public:
 private:
   std::vector<SafetensorsTensor> tensors;
   std::string header;
-  std::map<std::string, std::pair<size_t, size_t>, std::less<>> places; // Of metadata values in the header: position, length.
+  std::map<std::string, std::pair<size_t, size_t>, std::less<>>
+      places; // Of metadata values in the header: position, length.
   uint64_t dataBytes = 0;
   bool checksum;
 };

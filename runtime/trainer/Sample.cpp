@@ -1,8 +1,9 @@
 //===- Sample.cpp - Text from a trained model -----------------------------------------------===//
 //
-// The compiled evaluate function predicts the next token at every position of a window. A sample grows by one token an evaluation:
-// the window holds the last tokens so far, the rest of it padding, which a causal model does not see from the position that is
-// read. All sequences of the batch grow together, so more samples cost no more time.
+// The compiled evaluate function predicts the next token at every position of a window. A sample
+// grows by one token an evaluation: the window holds the last tokens so far, the rest of it
+// padding, which a causal model does not see from the position that is read. All sequences of the
+// batch grow together, so more samples cost no more time.
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/core/Error.h"
@@ -19,8 +20,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <functional>
 
@@ -83,7 +84,8 @@ private:
                 output->shape[1] == tokens->tensor.shape[1] &&
                 (tokens->tensor.dtype == DESCENT_I32 || tokens->tensor.dtype == DESCENT_I64);
     if (!fits)
-      throw Error(fmt::format("model '{}' is no language model: sample needs one input of tokens [batch, length] and predictions "
+      throw Error(fmt::format("model '{}' is no language model: sample needs one input of tokens "
+                              "[batch, length] and predictions "
                               "[batch, length, vocabulary]",
                               program.name));
     length = output->shape[1];
@@ -106,7 +108,9 @@ private:
         }
       }
       if (path.empty())
-        throw Error(fmt::format("no weights: {} holds no whole checkpoint; train first, or give --init-from F.safetensors", folder));
+        throw Error(fmt::format("no weights: {} holds no whole checkpoint; train first, or give "
+                                "--init-from F.safetensors",
+                                folder));
     }
     SafetensorsReader file(path);
     std::string extra;
@@ -119,7 +123,8 @@ private:
     // Weights from elsewhere: the data tells which byte an id stands for.
     std::string dataPath = options.data.empty() ? settings.text("data.path", "") : options.data;
     if (!dataPath.empty() && dataFormat(settings, dataPath) == "text")
-      vocabulary = openDataset(program, settings, {.format = "text", .path = dataPath})->vocabulary();
+      vocabulary =
+          openDataset(program, settings, {.format = "text", .path = dataPath})->vocabulary();
   }
 
   void encodePrompt() {
@@ -128,9 +133,11 @@ private:
     } else {
       for (unsigned char byte : options.prompt) {
         size_t id = vocabulary.find(static_cast<char>(byte));
-        if (id == std::string::npos)
-          throw Error(fmt::format("the prompt has the byte 0x{:02x} ('{}'), which is not in the model's vocabulary of {} bytes", byte,
-                                  byte >= 0x20 && byte < 0x7F ? static_cast<char>(byte) : '?', vocabulary.size()));
+        if (id == std::string::npos || static_cast<int64_t>(id) >= classes)
+          throw Error(fmt::format("the prompt has the byte 0x{:02x} ('{}'), which is not in the "
+                                  "model's vocabulary of {} bytes",
+                                  byte, byte >= 0x20 && byte < 0x7F ? static_cast<char>(byte) : '?',
+                                  std::min<int64_t>(classes, vocabulary.size())));
         prompt.push_back(static_cast<int64_t>(id));
       }
     }
@@ -152,9 +159,12 @@ private:
       int64_t id = 0;
       auto [stop, error] = std::from_chars(next, end, id);
       if (error != std::errc())
-        throw Error("the model knows tokens by number only; give --prompt as numbers, such as \"17 4 256\"", ExitUsage);
+        throw Error(
+            "the model knows tokens by number only; give --prompt as numbers, such as \"17 4 256\"",
+            ExitUsage);
       if (id < 0 || id >= classes)
-        throw Error(fmt::format("the prompt's token {} is outside the vocabulary of {}", id, classes));
+        throw Error(
+            fmt::format("the prompt's token {} is outside the vocabulary of {}", id, classes));
       prompt.push_back(id);
       next = stop;
     }
@@ -189,7 +199,8 @@ private:
         reinterpret_cast<int32_t *>(data)[row * length + i] = static_cast<int32_t>(first[i]);
   }
 
-  /// Draws a token from softmax(scores / temperature) over the top-k. The draw is a function of (seed, sample, token).
+  /// Draws a token from softmax(scores / temperature) over the top-k. The draw is a function of
+  /// (seed, sample, token).
   int64_t choose(std::vector<float> &scores, int64_t row, int64_t token) {
     // Ids past a text's vocabulary never occur in it and have no byte.
     int64_t usable = vocabulary.empty() ? classes : std::min<int64_t>(classes, vocabulary.size());
@@ -214,8 +225,9 @@ private:
       cumulative[i] = sum;
     }
     uint64_t position = static_cast<uint64_t>(token);
-    PhiloxWords words = philox({static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32),
-                                static_cast<uint32_t>(row), 0x73616d70 /* "samp": apart from all other uses of the seed */},
+    PhiloxWords words = philox({static_cast<uint32_t>(position),
+                                static_cast<uint32_t>(position >> 32), static_cast<uint32_t>(row),
+                                0x73616d70 /* "samp": apart from all other uses of the seed */},
                                options.seed);
     double draw = unitInterval(words[0]) * sum;
     return std::upper_bound(cumulative.begin(), cumulative.end(), draw) - cumulative.begin();

@@ -4,8 +4,9 @@
 
 namespace descent {
 
-/// From here on SIGINT, SIGTERM and SIGHUP ask the loop to stop; a second one of the same kind ends the process at once. Broken pipes and
-/// exceeded file sizes become errors of the calls that meet them.
+/// From here on SIGINT, SIGTERM and SIGHUP ask the loop to stop; a second one of the same kind ends
+/// the process at once. Broken pipes and exceeded file sizes become errors of the calls that meet
+/// them.
 void catchSignals();
 
 /// The signal that asked, or 0.

@@ -1,10 +1,12 @@
 //===- Train.cpp - The training loop --------------------------------------------------------===//
 //
-// Everything a step decides (learning rate, clipping, whether to commit) is compiled; the loop fills inputs, calls the step, and
-// keeps books. The books come in a fixed order: the metrics line of a step, then its checkpoint. A process killed between the two
-// resumes one step earlier and writes the same line again; the other order would lose a line for good.
+// Everything a step decides (learning rate, clipping, whether to commit) is compiled; the loop
+// fills inputs, calls the step, and keeps books. The books come in a fixed order: the metrics line
+// of a step, then its checkpoint. A process killed between the two resumes one step earlier and
+// writes the same line again; the other order would lose a line for good.
 //
-// Nothing is created on disk before weights and data have been found good, so that a mistyped name leaves no run behind.
+// Nothing is created on disk before weights and data have been found good, so that a mistyped name
+// leaves no run behind.
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/core/Error.h"
@@ -34,6 +36,8 @@ using Clock = std::chrono::steady_clock;
 
 /// Steps in a row that may change nothing before the run is called off.
 static constexpr int64_t maximumSkipsInARow = 100;
+
+static bool isDue(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
 namespace {
 
@@ -85,8 +89,9 @@ private:
     if (!options.epochs && options.steps == 0)
       return;
     openData();
-    folder.emplace(options.out, options.overwrite ? RunFolder::Mode::Overwrite : RunFolder::Mode::Fresh,
-                   program, position.seed);
+    folder.emplace(options.out,
+                   options.overwrite ? RunFolder::Mode::Overwrite : RunFolder::Mode::Fresh, program,
+                   position.seed);
   }
 
   void resume() {
@@ -98,7 +103,9 @@ private:
     else
       saved.seed = folder->seed();
     if (options.seedGiven && options.seed != saved.seed)
-      throw Error(fmt::format("the run in {} was started with --seed {}; a resumed run keeps its seed, so leave --seed out", options.out, saved.seed));
+      throw Error(fmt::format("the run in {} was started with --seed {}; a resumed run keeps its "
+                              "seed, so leave --seed out",
+                              options.out, saved.seed));
     position.seed = saved.seed;
     position.step = saved.step;
     position.vocabulary = saved.vocabulary;
@@ -108,14 +115,16 @@ private:
     }
     openData();
     if (found && (saved.samples != position.samples || saved.batch != position.batch ||
-                              saved.shuffle != position.shuffle))
-      warn("the data or its order changed since the checkpoint ({} samples in batches of {}{}, now {} in batches of {}{}): the run goes "
+                  saved.shuffle != position.shuffle))
+      warn("the data or its order changed since the checkpoint ({} samples in batches of {}{}, now "
+           "{} in batches of {}{}): the run goes "
            "on with the order of the new data, at step {}",
            saved.samples, saved.batch, saved.shuffle ? "" : " unshuffled", position.samples,
            position.batch, position.shuffle ? "" : " unshuffled", position.step);
     if (position.step > steps)
-      throw Error(fmt::format("the run in {} is after step {} already, past the {} steps asked for; --steps is the total", options.out,
-                              position.step, steps));
+      throw Error(fmt::format("the run in {} is after step {} already, past the {} steps asked "
+                              "for; --steps is the total",
+                              options.out, position.step, steps));
   }
 
   void openData() {
@@ -135,7 +144,7 @@ private:
     batches.emplace(model, *data, source.path, position.seed, options.shuffle);
     steps = options.epochs ? *options.epochs * batches->perEpoch() : options.steps;
 
-    if (options.validateEvery > 0 && (source.validation > 0 || !options.validation.empty())) {
+    if (source.validation > 0 || !options.validation.empty()) {
       source.vocabulary = position.vocabulary;
       source.validationPart = true;
       if (!options.validation.empty()) {
@@ -151,10 +160,11 @@ private:
     checkpoints.emplace(model, folder->checkpoints(), position);
     checkpoints->prepare();
     metrics.emplace(folder->metrics(), position.step);
-    fmt::print("model {}: {} samples in {} batches of {}{}; step {} to {}; {} threads, {} planned\n",
-               program.name, position.samples, batches->perEpoch(), model.batch,
-               validationData ? fmt::format(", {} samples to validate on", validationData->size()) : "",
-               position.step + 1, steps, options.threads, formatBytes(program.memory.arena).text);
+    fmt::print(
+        "model {}: {} samples in {} batches of {}{}; step {} to {}; {} threads, {} planned\n",
+        program.name, position.samples, batches->perEpoch(), model.batch,
+        validationData ? fmt::format(", {} samples to validate on", validationData->size()) : "",
+        position.step + 1, steps, options.threads, formatBytes(program.memory.arena).text);
     std::fflush(stdout);
   }
 
@@ -174,7 +184,7 @@ private:
         dumpGradients(result);
       std::optional<Validation> validation;
       bool last = step == steps, sound = countSkips(result);
-      if (sound && validator && (last || step % options.validateEvery == 0))
+      if (sound && validator && (last || isDue(step, options.validateEvery)))
         validation = validator->run();
 
       StepMetrics line;
@@ -193,7 +203,7 @@ private:
         reportSkip(step, result, savedStep, progress);
 
       int signal = stopSignal();
-      if (last || signal || (options.checkpointEvery > 0 && step % options.checkpointEvery == 0)) {
+      if (last || signal || isDue(step, options.checkpointEvery)) {
         metrics->sync();
         checkpoints->save(step);
         savedStep = step;
@@ -201,7 +211,9 @@ private:
       if (signal && !last) {
         progress.endLine();
         loopSeconds = std::chrono::duration<double>(Clock::now() - loopStart).count();
-        fmt::print("stopped by signal {} after step {}; the checkpoint is written, --resume goes on\n", signal, step);
+        fmt::print(
+            "stopped by signal {} after step {}; the checkpoint is written, --resume goes on\n",
+            signal, step);
         return 128 + signal;
       }
     }
@@ -221,10 +233,12 @@ private:
   /// Says why a step changed nothing, and ends the run where going on makes no sense.
   void reportSkip(int64_t step, const StepResult &result, int64_t savedStep, Progress &progress) {
     progress.endLine();
-    std::string saved = savedStep > 0 ? fmt::format("the checkpoint of step {} is the last one", savedStep)
-                                      : "there is no checkpoint yet";
+    std::string saved = savedStep > 0
+                            ? fmt::format("the checkpoint of step {} is the last one", savedStep)
+                            : "there is no checkpoint yet";
     if (result.lossWeight != 0 && !std::isfinite(result.lossSum))
-      throw Error(fmt::format("step {}: the loss is {}; {}. A lower optimizer.lr, a longer schedule.warmup or optimizer.clip keeps a run "
+      throw Error(fmt::format("step {}: the loss is {}; {}. A lower optimizer.lr, a longer "
+                              "schedule.warmup or optimizer.clip keeps a run "
                               "finite; data with values that are no numbers never is",
                               step, result.lossSum, saved));
     if (result.lossWeight == 0)
@@ -237,7 +251,8 @@ private:
 
   void dumpGradients(const StepResult &result) {
     if (result.lossWeight == 0)
-      throw Error("--dump-gradients: no target of the first batch counts, so the mean loss has no gradient");
+      throw Error("--dump-gradients: no target of the first batch counts, so the mean loss has no "
+                  "gradient");
     model.exportGradients(options.dumpGradients, result.lossWeight);
   }
 

@@ -15,7 +15,8 @@ class Validator {
 public:
   Validator(Model &model, const data::Dataset &dataset, const std::string &path);
 
-  /// One pass over the data: sums of loss and weight over all batches, divided once. Nothing if a signal asked to stop.
+  /// One pass over the data: sums of loss and weight over all batches, divided once. Nothing if a
+  /// signal asked to stop.
   std::optional<Validation> run();
 
 private:

@@ -8,10 +8,10 @@
 
 using namespace descent;
 
-// The three known answers that the authors of the SC11 paper publish with Random123 (kat_vectors, philox4x32, 10 rounds).
+// The three known answers that the authors of the SC11 paper publish with Random123 (kat_vectors,
+// philox4x32, 10 rounds).
 TEST(Philox, KnownAnswers) {
-  EXPECT_EQ(philox({0, 0, 0, 0}, 0),
-            (PhiloxWords{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox({0, 0, 0, 0}, 0), (PhiloxWords{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, 0xffffffffffffffff),
             (PhiloxWords{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, 0x299f31d0a4093822),
@@ -24,7 +24,8 @@ TEST(Philox, HashesNamesAsFnv1aSays) {
   EXPECT_EQ(fnv1a("foobar"), 0x85944171f73967e8u);
 }
 
-// A value depends on (seed, name, element) and on nothing else: a prefix of a longer fill is the shorter fill.
+// A value depends on (seed, name, element) and on nothing else: a prefix of a longer fill is the
+// shorter fill.
 TEST(Philox, ElementsDoNotDependOnTheCount) {
   std::vector<float> small(5), large(50001);
   fillNormal(small.data(), 5, 7, "w", 0, 1);

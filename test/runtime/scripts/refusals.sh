@@ -26,6 +26,15 @@ bigram --help | grep -q -- --dump-gradients || fail "help"
 bigram sample --help | grep -q -- --top-k || fail "help of sample"
 bigram --version | grep -q "model bigram" || fail "version"
 
+# A loss that is no number ends the run; its line of metrics is there, a checkpoint of it is not.
+bigram --steps 0 --export w.safetensors >/dev/null
+{ head -c -65536 w.safetensors; head -c 65536 /dev/zero | tr '\0' '\377'; } >nan.safetensors
+refused 1 "step 1: the loss is" bigram --steps 5 --out n --init-from nan.safetensors
+[ -z "$(ls n/checkpoints)" ] && [ "$(steps n)" = 1 ] && grep -q '"loss":null' n/metrics.jsonl || fail "after a loss that is no number: $(ls n/checkpoints; cat n/metrics.jsonl)"
+# A byte that the model's table lacks: sample, position, value and bounds.
+{ cat corpus.txt; printf '\377'; cat corpus.txt; } >wide.txt
+refused 1 "has the value 255; input 't" "$BIN/bigram-train" --data wide.txt --epochs 1 --out wide
+
 # A run that was started and never saved begins again; two processes do not share a folder.
 bigram --steps 3 --out started >/dev/null && rm -r started/checkpoints
 bigram --steps 3 --out started --resume >out.log 2>&1 || fail "resume of a started run: $(cat out.log)"
