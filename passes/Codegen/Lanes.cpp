@@ -1,0 +1,245 @@
+//===- Lanes.cpp - Vector code of the loop-based kernels ------------------===//
+
+#include "passes/Codegen/Lanes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace descent {
+
+Type storageType(Type element) { return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element; }
+
+int64_t storageBytes(Type element) { return storageType(element).getIntOrFloatBitWidth() / 8; }
+
+MemRefType bufferType(RankedTensorType type) { return MemRefType::get(type.getShape(), storageType(type.getElementType())); }
+
+Value Lanes::index(int64_t value) { return arith::ConstantIndexOp::create(b, value); }
+
+Value Lanes::add(Value a, Value offset) {
+  if (!a || !offset)
+    return a ? a : offset;
+  return arith::AddIOp::create(b, a, offset);
+}
+
+Value Lanes::scaled(Value a, int64_t factor) { return factor == 1 ? a : arith::MulIOp::create(b, a, index(factor)); }
+
+SmallVector<Value> Lanes::loop(Value from, Value to, int64_t step, ValueRange carried,
+                               function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  auto loop = scf::ForOp::create(b, from, to, index(step), carried);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!carried.empty())
+    scf::YieldOp::create(b, next);
+  return SmallVector<Value>(loop.getResults());
+}
+
+void Lanes::when(Value condition, function_ref<void()> body) {
+  if (!condition)
+    return body();
+  auto branch = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+Value Lanes::flat(Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  if (type.getRank() == 1)
+    return buffer;
+  auto flatType = MemRefType::get({type.getNumElements()}, type.getElementType());
+  return memref::ReinterpretCastOp::create(b, flatType, buffer, /*offset=*/int64_t{0}, ArrayRef<int64_t>{type.getNumElements()},
+                                           ArrayRef<int64_t>{1});
+}
+
+Value Lanes::scratchView(Value scratch, int64_t byteOffset, int64_t count, Type element) {
+  return memref::ViewOp::create(b, MemRefType::get({count}, storageType(element)), scratch, index(byteOffset), ValueRange());
+}
+
+LaneBlock Lanes::block(int64_t count, int64_t least) {
+  int64_t width = least;
+  while (width < count)
+    width *= 2;
+  LaneBlock block{width, count, nullptr};
+  if (width != count)
+    block.mask = vector::ConstantMaskOp::create(b, VectorType::get({width}, b.getI1Type()), ArrayRef<int64_t>{count});
+  return block;
+}
+
+/// i8 from memory to i1 and back.
+static Value fromStorage(ImplicitLocOpBuilder &b, Value value, Type element) {
+  if (!element.isInteger(1))
+    return value;
+  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(value.getType()));
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, value, zero);
+}
+static Value toStorage(ImplicitLocOpBuilder &b, Value value) {
+  if (!getElementTypeOrSelf(value.getType()).isInteger(1))
+    return value;
+  Type bytes = b.getI8Type();
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    bytes = vector.clone(bytes);
+  return arith::ExtUIOp::create(b, bytes, value);
+}
+
+Value Lanes::loadScalar(Value flat, Value offset, Type element) {
+  return fromStorage(b, memref::LoadOp::create(b, flat, offset), element);
+}
+
+void Lanes::storeScalar(Value value, Value flat, Value offset) { memref::StoreOp::create(b, toStorage(b, value), flat, offset); }
+
+Value Lanes::load(Value flat, Value offset, Type element, const LaneBlock &block) {
+  auto type = VectorType::get({block.width}, storageType(element));
+  if (!block.mask)
+    return fromStorage(b, vector::LoadOp::create(b, type, flat, offset), element);
+  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
+  return fromStorage(b, vector::MaskedLoadOp::create(b, type, flat, offset, block.mask, zero), element);
+}
+
+void Lanes::store(Value value, Value flat, Value offset, const LaneBlock &block) {
+  value = toStorage(b, widen(value, block.width));
+  if (block.mask)
+    vector::MaskedStoreOp::create(b, flat, offset, block.mask, value);
+  else
+    vector::StoreOp::create(b, value, flat, offset);
+}
+
+Value Lanes::loadStrided(Value flat, Value offset, int64_t stride, Type element, const LaneBlock &block) {
+  auto type = VectorType::get({block.width}, storageType(element));
+  SmallVector<int32_t> positions;
+  for (int64_t i = 0; i < block.width; ++i)
+    positions.push_back(static_cast<int32_t>(i < block.active ? i * stride : 0));
+  Value lanes = arith::ConstantOp::create(b, b.getI32VectorAttr(positions));
+  Value mask = block.mask;
+  if (!mask)
+    mask = vector::ConstantMaskOp::create(b, VectorType::get({block.width}, b.getI1Type()), ArrayRef<int64_t>{block.width});
+  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
+  return fromStorage(b, vector::GatherOp::create(b, type, flat, ValueRange{offset}, lanes, mask, zero), element);
+}
+
+Value Lanes::splat(TypedAttr value, int64_t width) {
+  auto type = VectorType::get({width}, value.getType());
+  return arith::ConstantOp::create(b, cast<TypedAttr>(DenseElementsAttr::get(type, ArrayRef<Attribute>{value})));
+}
+
+Value Lanes::widen(Value value, int64_t width) {
+  if (isa<VectorType>(value.getType()))
+    return value;
+  if (auto constant = value.getDefiningOp<arith::ConstantOp>())
+    return splat(cast<TypedAttr>(constant.getValue()), width);
+  return vector::BroadcastOp::create(b, VectorType::get({width}, value.getType()), value);
+}
+
+Value Lanes::part(Value vector, int64_t from, int64_t count) {
+  return vector::ExtractStridedSliceOp::create(b, vector, ArrayRef<int64_t>{from}, ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1});
+}
+
+static void allowContraction(Operation *op) {
+  auto math = dyn_cast<arith::ArithFastMathInterface>(op);
+  if (!math)
+    return;
+  auto flags = math.getFastMathFlagsAttr() ? math.getFastMathFlagsAttr().getValue() : arith::FastMathFlags::none;
+  op->setAttr(math.getFastMathAttrName(),
+              arith::FastMathFlagsAttr::get(op->getContext(), flags | arith::FastMathFlags::contract));
+}
+
+Value Lanes::apply(Operation *op, ValueRange operands, int64_t width) {
+  bool wide = llvm::any_of(operands, [](Value v) { return isa<VectorType>(v.getType()); });
+  IRMapping mapping;
+  for (auto [from, to] : llvm::zip_equal(op->getOperands(), operands))
+    mapping.map(from, wide ? widen(to, width) : to);
+  Operation *clone = b.clone(*op, mapping);
+  if (wide)
+    for (OpResult result : clone->getResults())
+      result.setType(VectorType::get({width}, result.getType()));
+  allowContraction(clone);
+  return clone->getResult(0);
+}
+
+Value Lanes::payload(linalg::GenericOp op, ArrayRef<Value> operands, int64_t width, function_ref<Value(unsigned)> loop,
+                     Operation *skip, Value wanted) {
+  IRMapping mapping;
+  for (auto [argument, value] : llvm::zip_equal(op.getBody()->getArguments(), operands))
+    if (value)
+      mapping.map(argument, value);
+  auto lookup = [&](Value value) {
+    if (Value known = mapping.lookupOrNull(value))
+      return known;
+    // A constant from outside the payload.
+    Value constant = b.clone(*value.getDefiningOp())->getResult(0);
+    mapping.map(value, constant);
+    return constant;
+  };
+  for (Operation &inner : op.getBody()->without_terminator()) {
+    if (&inner == skip)
+      continue;
+    if (auto position = dyn_cast<linalg::IndexOp>(inner)) {
+      mapping.map(position.getResult(), loop(position.getDim()));
+      continue;
+    }
+    SmallVector<Value> values;
+    bool wide = false;
+    for (Value operand : inner.getOperands()) {
+      values.push_back(lookup(operand));
+      wide |= isa<VectorType>(values.back().getType());
+    }
+    IRMapping local;
+    for (auto [from, to] : llvm::zip_equal(inner.getOperands(), values))
+      local.map(from, wide ? widen(to, width) : to);
+    Operation *clone = b.clone(inner, local);
+    if (wide)
+      for (OpResult result : clone->getResults())
+        result.setType(VectorType::get({width}, result.getType()));
+    allowContraction(clone);
+    mapping.map(inner.getResults(), clone->getResults());
+  }
+  return lookup(wanted);
+}
+
+TypedAttr Lanes::neutral(Operation *combiner) {
+  Type type = combiner->getResult(0).getType();
+  if (auto floats = dyn_cast<FloatType>(type)) {
+    if (isa<arith::MaximumFOp, arith::MinimumFOp>(combiner))
+      return b.getFloatAttr(type, APFloat::getInf(floats.getFloatSemantics(), isa<arith::MaximumFOp>(combiner)));
+    return b.getFloatAttr(type, isa<arith::MulFOp>(combiner) ? 1.0 : 0.0);
+  }
+  unsigned bits = type.getIntOrFloatBitWidth();
+  if (isa<arith::MaxSIOp>(combiner))
+    return b.getIntegerAttr(type, APInt::getSignedMinValue(bits));
+  if (isa<arith::MinSIOp>(combiner))
+    return b.getIntegerAttr(type, APInt::getSignedMaxValue(bits));
+  if (isa<arith::AndIOp>(combiner))
+    return b.getIntegerAttr(type, APInt::getAllOnes(bits));
+  return b.getIntegerAttr(type, isa<arith::MulIOp>(combiner) ? 1 : 0);
+}
+
+Value Lanes::combine(Operation *combiner, Value accumulator, Value value) {
+  int64_t width = 1;
+  if (auto vector = dyn_cast<VectorType>(accumulator.getType())) {
+    width = vector.getNumElements();
+    value = widen(value, width);
+  }
+  Value result = apply(combiner, {accumulator, value}, width);
+  if (isa<arith::MaximumFOp, arith::MinimumFOp>(combiner)) {
+    auto math = cast<arith::ArithFastMathInterface>(result.getDefiningOp());
+    auto flags = math.getFastMathFlagsAttr().getValue() | arith::FastMathFlags::nsz;
+    result.getDefiningOp()->setAttr(math.getFastMathAttrName(), arith::FastMathFlagsAttr::get(b.getContext(), flags));
+  }
+  return result;
+}
+
+Value Lanes::narrow(Operation *combiner, Value vector, int64_t width) {
+  for (int64_t count = cast<VectorType>(vector.getType()).getNumElements(); count > width; count /= 2)
+    vector = combine(combiner, part(vector, 0, count / 2), part(vector, count / 2, count / 2));
+  return vector;
+}
+
+Value Lanes::horizontal(Operation *combiner, Value vector) {
+  vector = narrow(combiner, vector, 1);
+  return vector::ExtractOp::create(b, vector, ArrayRef<int64_t>{0});
+}
+
+} // namespace descent
