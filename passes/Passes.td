@@ -204,6 +204,19 @@ def CheckKernelFunctions : Pass<"check-kernel-functions", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def EmitLoopKernels : Pass<"emit-loop-kernels", "::mlir::ModuleOp"> {
+  let summary = "Turn functions on tensors with `descent.kind` into kernel functions";
+  let description = [{
+    For tests of the rows and columns generators without nn ops: a `func.func` whose body is linalg.generic, linalg.fill, reshapes and constants becomes the kernel function
+    of its name. Rows kernels get the attribute `reusable`, the (result, input) pairs that may share memory.
+
+    Numerics: sums are taken in lanes; the order depends on sizes and on the CPU's vector width only.
+  }];
+  let options = [Option<"cpu", "cpu", "std::string", "\"native\"", "LLVM name of the CPU to generate for.">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
 def ExpandMath : Pass<"expand-math"> {
   let summary = "Expand elementary functions on f32 into arithmetic, and divisions that round up or down into ones that truncate";
   let description = [{

@@ -27,7 +27,7 @@ class RowSchedule {
 public:
   explicit RowSchedule(const RowGraph &graph);
 
-  llvm::SmallVector<RowStage> stages;
+  std::vector<RowStage> stages;
   llvm::SmallVector<unsigned> rowResults;             ///< one element a row (or in all), written behind the last stage
   llvm::MapVector<RowNode *, int64_t> spilled;        ///< byte offset in row scratch
   llvm::MapVector<RowNode *, unsigned> reread;        ///< result that holds the value once its stage is over
