@@ -144,8 +144,8 @@ Value ColumnsEmitter::element(RowNode *node) {
     value = arith::ConstantOp::create(b, node->splat);
   } else if (node->kind == RowNode::Kind::Load) {
     Value at = offset(node->strides);
-    if (!at)
-      at = lanes.index(0);
+    if (!at || node->base)
+      at = lanes.add(at, lanes.index(node->base));
     Value buffer = inputs[node->argument];
     int64_t stride = node->strides.back();
     value = stride == 0   ? lanes.loadScalar(buffer, at, node->type)
@@ -156,7 +156,7 @@ Value ColumnsEmitter::element(RowNode *node) {
     for (RowNode *operand : node->operands)
       operands.push_back(operand ? element(operand) : Value());
     auto yield = cast<linalg::YieldOp>(node->op.getBody()->getTerminator());
-    value = lanes.payload(node->op, operands, block.width, [&](unsigned loop) { return loopIndex(node->loops[loop]); }, nullptr,
+    value = lanes.payload(node->op, operands, node->captures, block.width, [&](unsigned loop) { return loopIndex(node->loops[loop]); }, nullptr,
                           yield.getOperand(node->resultNumber));
   }
   known[node] = value;
@@ -181,10 +181,10 @@ SmallVector<Value> ColumnsEmitter::accumulateRow(Value rowIndex, ValueRange accu
   for (auto [reduction, accumulator] : llvm::zip_equal(reductions, accumulators)) {
     SmallVector<Value> operands;
     for (auto [i, operand] : llvm::enumerate(reduction->operands))
-      operands.push_back(operand && i < unsigned(reduction->op.getNumDpsInputs()) ? element(operand) : Value());
+      operands.push_back(operand && (i < unsigned(reduction->op.getNumDpsInputs()) || i >= reduction->op->getNumOperands()) ? element(operand) : Value());
     Value own = reduction->op.getRegionOutputArgs()[reduction->resultNumber];
     Value contribution = reduction->combiner->getOperand(reduction->combiner->getOperand(0) == own ? 1 : 0);
-    Value value = lanes.payload(reduction->op, operands, block.width, [&](unsigned loop) { return loopIndex(reduction->loops[loop]); },
+    Value value = lanes.payload(reduction->op, operands, reduction->captures, block.width, [&](unsigned loop) { return loopIndex(reduction->loops[loop]); },
                                 reduction->combiner, contribution);
     next.push_back(lanes.combine(reduction->combiner, accumulator, value));
   }

@@ -159,12 +159,15 @@ Value Lanes::apply(Operation *op, ValueRange operands, int64_t width) {
   return clone->getResult(0);
 }
 
-Value Lanes::payload(linalg::GenericOp op, ArrayRef<Value> operands, int64_t width, function_ref<Value(unsigned)> loop,
-                     Operation *skip, Value wanted) {
+Value Lanes::payload(linalg::GenericOp op, ArrayRef<Value> operands, ValueRange captures, int64_t width,
+                     function_ref<Value(unsigned)> loop, Operation *skip, Value wanted) {
   IRMapping mapping;
-  for (auto [argument, value] : llvm::zip_equal(op.getBody()->getArguments(), operands))
+  unsigned arguments = op.getBody()->getNumArguments();
+  for (auto [argument, value] : llvm::zip_equal(op.getBody()->getArguments(), operands.take_front(arguments)))
     if (value)
       mapping.map(argument, value);
+  for (auto [capture, value] : llvm::zip_equal(captures, operands.drop_front(arguments)))
+    mapping.map(capture, value);
   auto lookup = [&](Value value) {
     if (Value known = mapping.lookupOrNull(value))
       return known;

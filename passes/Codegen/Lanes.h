@@ -65,9 +65,9 @@ public:
   /// Clones an op onto scalars or vectors; uniform operands are widened where another is a vector. Floating-point ops get `contract`.
   mlir::Value apply(mlir::Operation *op, mlir::ValueRange operands, int64_t width);
 
-  /// The payload of a generic. `operands` are in the order of the block arguments (null where unused), `loop(k)` yields loop k's index,
-  /// scalar or vector. `skip` (a reduction's combiner) is left out. Returns the value that `wanted` maps to.
-  mlir::Value payload(mlir::linalg::GenericOp op, llvm::ArrayRef<mlir::Value> operands, int64_t width,
+  /// The payload of a generic. `operands` are in the order of the block arguments (null where unused) and then of `captures`, `loop(k)`
+  /// yields loop k's index, scalar or vector. `skip` (a reduction's combiner) is left out. Returns the value that `wanted` maps to.
+  mlir::Value payload(mlir::linalg::GenericOp op, llvm::ArrayRef<mlir::Value> operands, mlir::ValueRange captures, int64_t width,
                       llvm::function_ref<mlir::Value(unsigned)> loop, mlir::Operation *skip, mlir::Value wanted);
 
   /// The neutral element of a combiner.

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -111,6 +112,31 @@ RowNode *RowGraph::splat(TypedAttr value, Key key) {
   node->kind = RowNode::Kind::Splat;
   node->splat = value;
   node->type = value.getType();
+  return node;
+}
+
+/// A scalar that a payload takes from outside: an element of an input at a fixed position (a random op's key).
+FailureOr<RowNode *> RowGraph::capture(Value value) {
+  auto extract = value.getDefiningOp<tensor::ExtractOp>();
+  auto argument = extract ? dyn_cast<BlockArgument>(extract.getTensor()) : BlockArgument();
+  if (!argument)
+    return function.emitError("a payload of a rows or columns kernel may take constants and elements of inputs from outside, nothing else"),
+           failure();
+  int64_t offset = 0;
+  for (auto [position, stride] : llvm::zip_equal(extract.getIndices(), rowMajorStrides(shapeOf(argument)))) {
+    std::optional<int64_t> constant = getConstantIntValue(position);
+    if (!constant)
+      return extract.emitError("position must be constant"), failure();
+    offset += *constant * stride;
+  }
+  Key key{argument.getAsOpaquePointer(), {-1, offset}};
+  if (auto it = known.find(key); it != known.end())
+    return it->second;
+  RowNode *node = create(std::move(key));
+  node->argument = argument.getArgNumber();
+  node->type = value.getType();
+  node->strides = zero();
+  node->base = offset;
   return node;
 }
 
@@ -308,6 +334,20 @@ FailureOr<RowNode *> RowGraph::demandGeneric(OpResult value, const ElementIndex 
     for (auto [depends, other] : llvm::zip_equal(node->depends, (*producer)->depends))
       depends |= other;
   }
+  WalkResult captured = op.getBody()->walk([&](Operation *inner) {
+    for (Value value : inner->getOperands()) {
+      if (value.getParentBlock() == op.getBody() || matchPattern(value, m_Constant()) || llvm::is_contained(node->captures, value))
+        continue;
+      auto producer = capture(value);
+      if (failed(producer))
+        return WalkResult::interrupt();
+      node->captures.push_back(value);
+      node->operands.push_back(*producer);
+    }
+    return WalkResult::advance();
+  });
+  if (captured.wasInterrupted())
+    return failure();
   if (!reduced.empty()) {
     ++node->level;
     for (unsigned dimension : reduced)

@@ -34,11 +34,15 @@ struct RowNode {
   mlir::Type type;                            ///< element type
   unsigned argument = 0;                      ///< Load: which input
   LinearForm strides;                         ///< Load: element offset in the flat buffer
+  int64_t base = 0;                           ///< Load: constant part of that offset
   mlir::TypedAttr splat;                      ///< Splat
   mlir::linalg::GenericOp op;                 ///< Map, Reduce
   unsigned resultNumber = 0;                  ///< Map, Reduce
   llvm::SmallVector<LinearForm, 4> loops;     ///< Map, Reduce: the op's loop indices
   llvm::SmallVector<RowNode *, 4> operands;   ///< Map, Reduce: inputs then inits; null where the payload does not read
+  /// Map, Reduce: scalars that the payload takes from outside, elements of inputs at fixed positions. They follow `operands`' first
+  /// getNumOperands() entries there, in this order.
+  llvm::SmallVector<mlir::Value, 2> captures;
   mlir::Operation *combiner = nullptr;        ///< Reduce
   llvm::SmallVector<unsigned, 2> reduced;     ///< Reduce: domain dimensions reduced over, increasing
   LinearForm depends;                         ///< non-zero for each dimension that the value varies along
@@ -86,6 +90,7 @@ private:
   LinearForm unit(unsigned dimension) const;
   RowNode *create(Key key);
   RowNode *splat(mlir::TypedAttr value, Key key);
+  mlir::FailureOr<RowNode *> capture(mlir::Value value);
 };
 
 } // namespace descent

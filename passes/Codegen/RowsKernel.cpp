@@ -195,7 +195,9 @@ Value RowsEmitter::uniform(RowNode *node) {
   switch (node->kind) {
   case RowNode::Kind::Load: {
     Value at = offset(node->strides);
-    value = lanes.loadScalar(inputs[node->argument], at ? at : lanes.index(0), node->type);
+    if (!at || node->base)
+      at = lanes.add(at, lanes.index(node->base));
+    value = lanes.loadScalar(inputs[node->argument], at, node->type);
     break;
   }
   case RowNode::Kind::Splat:
@@ -206,7 +208,7 @@ Value RowsEmitter::uniform(RowNode *node) {
     for (RowNode *operand : node->operands)
       operands.push_back(operand ? uniform(operand) : Value());
     auto yield = cast<linalg::YieldOp>(node->op.getBody()->getTerminator());
-    value = lanes.payload(node->op, operands, 1, [&](unsigned loop) { return loopIndex(node->loops[loop], nullptr, 1); }, nullptr,
+    value = lanes.payload(node->op, operands, node->captures, 1, [&](unsigned loop) { return loopIndex(node->loops[loop], nullptr, 1); }, nullptr,
                           yield.getOperand(node->resultNumber));
     break;
   }
@@ -238,7 +240,7 @@ Value RowsEmitter::element(RowNode *node, unsigned stage, Value column, const La
     for (RowNode *operand : node->operands)
       operands.push_back(operand ? element(operand, stage, column, block, values) : Value());
     auto yield = cast<linalg::YieldOp>(node->op.getBody()->getTerminator());
-    value = lanes.payload(node->op, operands, block.width,
+    value = lanes.payload(node->op, operands, node->captures, block.width,
                           [&](unsigned loop) { return loopIndex(node->loops[loop], column, block.width); }, nullptr,
                           yield.getOperand(node->resultNumber));
   }
@@ -255,10 +257,10 @@ SmallVector<Value> RowsEmitter::blockBody(unsigned stageNumber, Value column, co
     SmallVector<Value> operands;
     unsigned inputsOnly = reduction->op.getNumDpsInputs();
     for (auto [i, operand] : llvm::enumerate(reduction->operands))
-      operands.push_back(operand && i < inputsOnly ? element(operand, stageNumber, column, block, values) : Value());
+      operands.push_back(operand && (i < inputsOnly || i >= reduction->op->getNumOperands()) ? element(operand, stageNumber, column, block, values) : Value());
     Value own = reduction->op.getRegionOutputArgs()[reduction->resultNumber];
     Value contribution = reduction->combiner->getOperand(reduction->combiner->getOperand(0) == own ? 1 : 0);
-    Value value = lanes.payload(reduction->op, operands, block.width,
+    Value value = lanes.payload(reduction->op, operands, reduction->captures, block.width,
                                 [&](unsigned loop) { return loopIndex(reduction->loops[loop], column, block.width); },
                                 reduction->combiner, contribution);
     value = lanes.widen(value, block.width);
