@@ -13,6 +13,8 @@
 #include "mlir/Parser/Parser.h"
 #include "passes/Codegen/KernelEmitter.h"
 #include "passes/Codegen/KernelFunction.h"
+#include <functional>
+#include <memory>
 
 namespace descent::testing {
 
