@@ -217,6 +217,19 @@ def EmitLoopKernels : Pass<"emit-loop-kernels", "::mlir::ModuleOp"> {
                            "::mlir::vector::VectorDialect"];
 }
 
+def EmitAttentionKernels : Pass<"emit-attention-kernels", "::mlir::ModuleOp"> {
+  let summary = "Turn kernels of kind \"attention\" and \"attention_grad\" into kernel functions";
+  let description = [{
+    For tests of the generator alone; other kernels stay. Before, `exec.kernel @a "attention" (%qkv: tensor<2x64x384xf32>) -> tensor<2x64x128xf32>
+    {...}`; after, `func.func @a(memref<2x64x384xf32>, memref<2x64x128xf32>, index, index, memref<Sxi8>)` and the tiles that it calls.
+
+    Numerics: reassociates; sums depend on the sizes and on the CPU's vector width only.
+  }];
+  let options = [Option<"cpu", "cpu", "std::string", "\"native\"", "LLVM name of the CPU to generate for.">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
 def ExpandMath : Pass<"expand-math"> {
   let summary = "Expand elementary functions on f32 into arithmetic, and divisions that round up or down into ones that truncate";
   let description = [{

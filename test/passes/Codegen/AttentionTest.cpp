@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelTesting.h"
+#include "mlir/Parser/Parser.h"
 #include "passes/Codegen/AttentionForm.h"
 #include "passes/Codegen/KernelFunction.h"
 
@@ -164,7 +165,7 @@ AttentionForm formOf(const Case &c, bool gradient) {
 }
 
 class Attention : public ::testing::Test {
-protected:
+public:
   struct Kernels {
     std::unique_ptr<KernelJit> jit;
     std::vector<std::pair<int64_t, int64_t>> tasksAndScratch[2];
@@ -254,6 +255,124 @@ TEST_F(Attention, ForwardAndGradientEqualTheReference) {
         EXPECT_TRUE(sameBits(results[r], results2[r])) << "bits depend on how tasks are grouped";
     }
   }
+}
+
+/// One case, forward, with inputs that the test spoils.
+struct Forward {
+  Case c;
+  std::vector<Buffer> qkv;
+  Buffer o, logsumexp;
+
+  explicit Forward(const Case &c)
+      : c(c), qkv(), o(c.elements()), logsumexp(c.batch * c.heads * c.length) {
+    for (unsigned i = 0; i < 3; ++i)
+      qkv.emplace_back(c.elements(), i + 1);
+  }
+  float &at(Buffer &buffer, int64_t t, int64_t d = 0) { return buffer[t * c.columns() + d]; }
+  bool rowIs(int64_t t, bool (*property)(float)) {
+    for (int64_t d = 0; d < c.columns(); ++d)
+      if (!property(at(o, t, d)))
+        return false;
+    return property(logsumexp[t]);
+  }
+  void run(Attention::Kernels &kernels) {
+    auto [tasks, scratch] = kernels.tasksAndScratch[0][0];
+    runKernel(kernels.jit->kernel(c.name()), {&qkv[0], &qkv[1], &qkv[2], &o, &logsumexp}, tasks, scratch, 1);
+  }
+};
+bool isNan(float x) { return std::isnan(x); }
+bool isFinite(float x) { return std::isfinite(x); }
+
+// A NaN of any payload in a query spoils its row and no other; in a key the rows that see it, and of those that do not, at most ones in its
+// tile. An infinite score is no number after softmax.
+TEST_F(Attention, NonFiniteInputsComeOutAsNaN) {
+  Case c = {100, 16, 1, 1, true, false};
+  uint32_t allOnes = 0xffffffffu;
+  float payload;
+  std::memcpy(&payload, &allOnes, 4);
+  for (const CpuTarget &target : targets()) {
+    SCOPED_TRACE(target.name);
+    Kernels kernels;
+    build({c}, target, kernels);
+    for (float bad : {payload, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      Forward query(c);
+      query.at(query.qkv[0], 50) = bad;
+      query.run(kernels);
+      for (int64_t t = 0; t < c.length; ++t)
+        EXPECT_TRUE(query.rowIs(t, t == 50 ? isNan : isFinite)) << "row " << t;
+    }
+    Forward key(c);
+    key.at(key.qkv[1], 50) = payload;
+    key.run(kernels);
+    for (int64_t t = 0; t < c.length; ++t)
+      EXPECT_TRUE(key.rowIs(t, t >= 50 ? isNan : isFinite)) << "row " << t;
+    Forward value(c);
+    value.at(value.qkv[2], 50) = payload;
+    value.run(kernels);
+    for (int64_t t = 0; t < c.length; ++t) {
+      EXPECT_TRUE(t < 50 || std::isnan(value.at(value.o, t, 0))) << "row " << t;
+      EXPECT_TRUE(t > 50 - target.tileRows() || std::isfinite(value.at(value.o, t, 0))) << "row " << t;
+      EXPECT_TRUE(std::isfinite(value.at(value.o, t, 1))) << "row " << t << ": the other columns have no NaN";
+    }
+  }
+}
+
+// Scores of 1e9 and more, where rounding is coarser than the range of exp: weights stay in [0, 1], so outputs stay within v's range, and
+// gradients stay finite.
+TEST_F(Attention, HugeScoresKeepWeightsInRange) {
+  Case c = {70, 8, 1, 1, true, false};
+  for (const CpuTarget &target : targets()) {
+    SCOPED_TRACE(target.name);
+    Kernels kernels;
+    build({c}, target, kernels);
+    Forward forward(c);
+    for (size_t i = 0; i < forward.qkv[0].size; ++i)
+      forward.qkv[0][i] *= 1e10f;
+    forward.run(kernels);
+    for (size_t i = 0; i < forward.o.size; ++i)
+      ASSERT_TRUE(std::abs(forward.o[i]) <= 1.0f + 1e-5f);
+    Buffer dout(c.elements(), 9), dq(c.elements()), dk = dq, dv = dq;
+    auto [tasks, scratch] = kernels.tasksAndScratch[1][0];
+    auto &qkv = forward.qkv;
+    runKernel(kernels.jit->kernel(c.name() + "_grad"),
+              {&dout, &qkv[0], &qkv[1], &qkv[2], &forward.o, &forward.logsumexp, &dq, &dk, &dv}, tasks, scratch, tasks);
+    for (size_t i = 0; i < dq.size; ++i)
+      ASSERT_TRUE(std::isfinite(dq[i]) && std::isfinite(dk[i]) && std::abs(dv[i]) <= c.length);
+  }
+}
+
+// The nn ops of a kernel say where its operands lie: in one tensor through a split and a concat, or apart.
+TEST_F(Attention, KernelsAreReadAsTheyAreWritten) {
+  const char *source = R"(
+    exec.kernel @fused "attention_grad" (%dout: tensor<2x7x6xf32>, %qkv: tensor<2x7x18xf32>, %o: tensor<2x7x6xf32>,
+                                         %l: tensor<2x3x7xf32>) -> tensor<2x7x18xf32> {
+      %q, %k, %v = nn.split %qkv axis 2 sections 3 : tensor<2x7x18xf32>
+      %dq, %dk, %dv = nn.attention_grad %dout, %q, %k, %v, %o, %l heads 3 causal : tensor<2x7x6xf32>, tensor<2x7x6xf32>,
+        tensor<2x7x6xf32>, tensor<2x7x6xf32>, tensor<2x7x6xf32>, tensor<2x3x7xf32>
+      %dqkv = nn.concat %dq, %dk, %dv axis 2 : tensor<2x7x6xf32>, tensor<2x7x6xf32>, tensor<2x7x6xf32>
+      exec.yield %dqkv : tensor<2x7x18xf32>
+    }
+    exec.kernel @apart "attention" (%v: tensor<2x7x6xf32>, %q: tensor<2x7x6xf32>, %k: tensor<2x7x6xf32>)
+        -> (tensor<2x3x7xf32>, tensor<2x7x6xf32>) {
+      %o, %l = nn.attention %q, %k, %v heads 3 save_logsumexp : tensor<2x7x6xf32>, tensor<2x7x6xf32>, tensor<2x7x6xf32>
+      exec.yield %l, %o : tensor<2x3x7xf32>, tensor<2x7x6xf32>
+    })";
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(source, &context());
+  ASSERT_TRUE(module);
+  auto is = [](const AttentionOperand &operand, unsigned buffer, int64_t offset, int64_t stride) {
+    return operand.buffer == buffer && operand.offset == offset && operand.rowStride == stride;
+  };
+  auto fused = AttentionForm::parse(module->lookupSymbol<exec::KernelOp>("fused"));
+  ASSERT_TRUE(succeeded(fused));
+  EXPECT_TRUE(fused->batch == 2 && fused->length == 7 && fused->heads == 3 && fused->depth == 2 && fused->causal);
+  EXPECT_TRUE(is(fused->dout, 0, 0, 6) && is(*fused->o, 2, 0, 6) && fused->logsumexp->buffer == 3);
+  EXPECT_TRUE(is(fused->q, 1, 0, 18) && is(fused->k, 1, 6, 18) && is(fused->v, 1, 12, 18));
+  EXPECT_TRUE(is(*fused->dq, 4, 0, 18) && is(*fused->dk, 4, 6, 18) && is(*fused->dv, 4, 12, 18));
+  auto apart = AttentionForm::parse(module->lookupSymbol<exec::KernelOp>("apart"));
+  ASSERT_TRUE(succeeded(apart));
+  EXPECT_TRUE(!apart->causal && apart->buffers.size() == 5);
+  EXPECT_TRUE(is(apart->q, 1, 0, 6) && is(apart->k, 2, 0, 6) && is(apart->v, 0, 0, 6));
+  EXPECT_TRUE(is(*apart->o, 4, 0, 6) && apart->logsumexp->buffer == 3);
 }
 
 } // namespace
