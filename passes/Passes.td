@@ -259,4 +259,159 @@ def WrapKernelFunctions : Pass<"wrap-kernel-functions", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+//===----------------------------------------------------------------------===//
+// Fusion
+//===----------------------------------------------------------------------===//
+
+def SplitReductions : Pass<"split-reductions", "::mlir::ModuleOp"> {
+  let summary = "Bring reductions into the two forms that kernels have, and cut long ones into blocks";
+  let description = [{
+    Kernels reduce the last axis or the leading axes. A reduction over several trailing axes reduces the last one first; one over axes in the
+    middle moves them to the front. A reduction with few results over many elements would occupy one thread, so it becomes partial results
+    over blocks of fixed size and their total; the size depends on the shape alone, so that the number of threads never changes a sum.
+
+    ```mlir
+    %s = nn.reduce_sum %x [0] : tensor<65536xf32>
+    ```
+    becomes
+    ```mlir
+    %v = nn.reshape %x [64, 1024] : tensor<65536xf32>
+    %p = nn.reduce_sum %v [1] : tensor<64x1024xf32>
+    %s = nn.reduce_sum %p [0] : tensor<64xf32>
+    ```
+
+    Numerics: reassociates sums and means.
+  }];
+  let options = [
+    Option<"minLength", "min-length", "int64_t", "16384", "Elements per result from which a reduction is cut.">,
+    Option<"block", "block", "int64_t", "1024", "Elements of a block; the nearest divisor of the length is taken.">];
+  let statistics = [
+    Statistic<"reductionsSplit", "reductions-split", "Reductions cut into blocks">,
+    Statistic<"trailingAxesSplit", "trailing-axes-split", "Reductions over several trailing axes">,
+    Statistic<"axesMoved", "axes-moved", "Reductions over axes in the middle">,
+    Statistic<"declinedNoDivisor", "declined-no-divisor", "Long reductions left whole: no block size divides them">,
+    Statistic<"declinedManyResults", "declined-many-results", "Long reductions left whole: enough results for all threads">];
+  let dependentDialects = ["::descent::nn::NNDialect"];
+}
+
+def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
+  let summary = "Group ops into exec.fusion, one for each future kernel";
+  let description = [{
+    ```mlir
+    %0 = nn.add %x, %b : tensor<8x64xf32>, tensor<64xf32>
+    %1 = nn.relu %0 : tensor<8x64xf32>
+    return %1 : tensor<8x64xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = exec.fusion "rows"(%x, %b) : (tensor<8x64xf32>, tensor<64xf32>) -> tensor<8x64xf32> {
+    ^bb0(%1: tensor<8x64xf32>, %2: tensor<64xf32>):
+      %3 = nn.add %1, %2 : tensor<8x64xf32>, tensor<64xf32>
+      %4 = nn.relu %3 : tensor<8x64xf32>
+      exec.yield %4 : tensor<8x64xf32>
+    }
+    return %0 : tensor<8x64xf32>
+    ```
+    Afterwards only fusions, views and ops of other dialects are left at the top level.
+
+    Numerics: bit-exact; a value may be computed by two kernels, with the same operations.
+  }];
+  let options = [
+    Option<"maxOps", "max-ops", "unsigned", "96", "Most ops in one kernel.">,
+    Option<"maxStreams", "max-streams", "unsigned", "24", "Most tensors, scalars apart, that one kernel reads and writes.">];
+  let statistics = [
+    Statistic<"kernelsFormed", "kernels", "Fusions formed">,
+    Statistic<"merges", "merges", "Merges of two groups of ops">,
+    Statistic<"copiesPulled", "copies-pulled", "Splits and concats moved into attention kernels">,
+    Statistic<"valuesRecomputed", "values-recomputed", "Tensors computed again by their readers instead of stored">,
+    Statistic<"declinedByDomain", "declined-domain", "Merges declined: no common domain">,
+    Statistic<"declinedBySize", "declined-size", "Merges declined: too many ops or tensors">,
+    Statistic<"declinedByCycle", "declined-cycle", "Merges declined: a third kernel lies between">,
+    Statistic<"recomputesDeclined", "recomputes-declined", "Tensors stored although cheap: a reader would read more or cannot">];
+  let dependentDialects = ["::descent::exec::ExecDialect", "::descent::nn::NNDialect"];
+}
+
+def FoldEpilogues : Pass<"fold-epilogues", "::mlir::ModuleOp"> {
+  let summary = "Move elementwise ops behind a product into its kernel";
+  let description = [{
+    The consumers are computed on the register tile before it is stored: bias, activation, residual, the product with an activation's
+    derivative. What is needed elsewhere, such as a saved pre-activation, becomes a further result.
+
+    ```mlir
+    %0 = exec.fusion "gemm"(%x, %w) : ... { %y = nn.matmul ...; exec.yield %y }
+    %1 = exec.fusion "rows"(%0, %b) : ... { %z = nn.add ...; %r = nn.relu %z; exec.yield %r }
+    ```
+    becomes
+    ```mlir
+    %1 = exec.fusion "gemm"(%x, %w, %b) : ... { %y = nn.matmul ...; %z = nn.add %y, ...; %r = nn.relu %z; exec.yield %r }
+    ```
+
+    Numerics: bit-exact.
+  }];
+  let options = [
+    Option<"maxOps", "max-ops", "unsigned", "24", "Most ops in one epilogue.">];
+  let statistics = [
+    Statistic<"opsFolded", "ops-folded", "Elementwise ops moved into a product's kernel">,
+    Statistic<"kernelsRemoved", "kernels-removed", "Rows kernels that moved completely">,
+    Statistic<"declinedOrder", "declined-order", "Ops declined: another operand waits for the product">,
+    Statistic<"declinedTraffic", "declined-traffic", "Ops declined: the product would write more tensors">,
+    Statistic<"declinedReduction", "declined-reduction", "Ops declined: they need a reduction">,
+    Statistic<"declinedSize", "declined-size", "Ops declined: the epilogue is full">];
+  let dependentDialects = ["::descent::exec::ExecDialect", "::descent::nn::NNDialect"];
+}
+
+def FoldAccumulations : Pass<"fold-accumulations", "::mlir::ModuleOp"> {
+  let summary = "Let a product add onto a dead tensor in place";
+  let description = [{
+    A weight that is used twice has two gradient contributions, added by an epilogue. Where the epilogue is nothing but this addition and
+    the other contribution has no later use, the fusion gets `accumulate = I`, I being the index of that input: the product starts from its
+    elements, and plan-memory places the result over it.
+
+    ```mlir
+    %2 = exec.fusion "gemm"(%x, %dy, %1) : ... { %y = nn.matmul ...; %z = nn.add %y, %1; exec.yield %z }
+    ```
+    becomes the same with `attributes {accumulate = 2 : i64}`.
+
+    Numerics: reassociates: the sum starts with the earlier contribution.
+  }];
+  let statistics = [
+    Statistic<"accumulations", "accumulations", "Products that accumulate in place">,
+    Statistic<"declinedLive", "declined-live", "Declined: the other operand has another use or is not a kernel's result">,
+    Statistic<"declinedEpilogue", "declined-epilogue", "Declined: the epilogue does more than add">];
+}
+
+def OutlineKernels : Pass<"outline-kernels", "::mlir::ModuleOp"> {
+  let summary = "Turn fusions into exec.kernel symbols and launches";
+  let description = [{
+    Fusions with equal kind, types, attributes and ops share one kernel. Names follow from kind, ops and sizes. `sources` on a launch names the
+    ops of the program that it computes; on the kernel, the ops of its first launch.
+
+    ```mlir
+    %1 = exec.fusion "rows"(%x) : (tensor<8x64xf32>) -> tensor<8x64xf32> { ... nn.relu ... }
+    ```
+    becomes
+    ```mlir
+    exec.kernel @rows_relu_8x64 "rows" (%0: tensor<8x64xf32>) -> tensor<8x64xf32> attributes {sources = [...]} { ... }
+    %1 = exec.launch @rows_relu_8x64(%x) {sources = [...]} : (tensor<8x64xf32>) -> tensor<8x64xf32>
+    ```
+
+    Numerics: bit-exact.
+  }];
+  let statistics = [
+    Statistic<"kernelsOutlined", "kernels", "Kernels made">,
+    Statistic<"launchesMade", "launches", "Launches made">,
+    Statistic<"kernelsShared", "shared", "Fusions that use the kernel of an equal one">];
+  let dependentDialects = ["::descent::exec::ExecDialect"];
+}
+
+def VerifyKernels : Pass<"verify-kernels", "::mlir::ModuleOp"> {
+  let summary = "Check the end of the Fusion phase";
+  let description = [{
+    At the top level of programs nothing but views, launches and ops of other dialects is left, every launch fits its kernel, and every kernel
+    has a kind with a generator and obeys that kind's rules.
+
+    Numerics: bit-exact, nothing is changed.
+  }];
+}
+
 #endif // DESCENT_PASSES
