@@ -364,15 +364,15 @@ def FoldAccumulations : Pass<"fold-accumulations", "::mlir::ModuleOp"> {
   let summary = "Let a product add onto a dead tensor in place";
   let description = [{
     A weight that is used twice has two gradient contributions, added by an epilogue. Where the epilogue is nothing but this addition and
-    the other contribution has no later use, the fusion gets `accumulate = I`, I being the index of that input: the product starts from its
-    elements, and plan-memory places the result over it.
+    the other contribution has no later use, the fusion gets `accumulate = I`, I being the index of that input: plan-memory places the result
+    over it.
 
     ```mlir
     %2 = exec.fusion "gemm"(%x, %dy, %1) : ... { %y = nn.matmul ...; %z = nn.add %y, %1; exec.yield %z }
     ```
     becomes the same with `attributes {accumulate = 2 : i64}`.
 
-    Numerics: reassociates: the sum starts with the earlier contribution.
+    Numerics: bit-exact.
   }];
   let statistics = [
     Statistic<"accumulations", "accumulations", "Products that accumulate in place">,

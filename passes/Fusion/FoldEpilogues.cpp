@@ -76,6 +76,17 @@ public:
   }
   Value local(Value original) { return values.lookupOrNull(original); }
   void map(Value original, Value local) { values.map(original, local); }
+  /// One input for each input of `product`, in order, though two may be the same tensor. What the product itself reads keeps its inputs
+  /// to itself: the generator packs those, and an epilogue that reads the same tensor reads it by another index.
+  void startFrom(exec::FusionOp product, Operation *main) {
+    for (auto [outer, argument] : llvm::zip_equal(product.getInputs(), product.getBody().getArguments())) {
+      inputs.push_back(outer);
+      Value local = block->addArgument(outer.getType(), outer.getLoc());
+      values.map(argument, local);
+      if (!llvm::is_contained(main->getOperands(), argument))
+        arguments[outer] = local;
+    }
+  }
 
   exec::FusionOp finish(Location loc, StringRef kind, ArrayRef<Value> outputs) {
     auto fusion = exec::FusionOp::create(builder, loc, TypeRange(ValueRange(outputs)), kind, inputs);
@@ -280,8 +291,7 @@ exec::FusionOp FoldEpiloguesPass::move(exec::FusionOp product, exec::FusionOp ro
   OpBuilder builder(product);
   NewFusion larger(builder), rest(builder);
   auto none = [](Value) { return Value(); };
-  for (Value input : product.getInputs())
-    larger.input(input);
+  larger.startFrom(product, productOf(product));
   for (Operation &op : product.getBody().front().without_terminator())
     larger.clone(product, &op, none);
   auto ownResult = [&](Value outer) -> Value {

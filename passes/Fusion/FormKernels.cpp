@@ -450,8 +450,17 @@ void FormKernelsPass::rewrite(Block &block, FusionGraph &graph) {
     IRMapping inside;
     for (auto [value, operand] : llvm::zip_equal(inputs, operands))
       inside.map(value, body->addArgument(operand.getType(), operand.getLoc()));
-    for (Operation *op : ops)
-      builder.clone(*op, inside);
+    for (Operation *op : ops) {
+      Operation *copy = builder.clone(*op, inside);
+      // A product of a tensor with itself: generators know operands by their position among the inputs, so each has its own.
+      if (fusionClass(op) != FusionClass::Contraction)
+        continue;
+      for (unsigned i = 1; i < op->getNumOperands(); ++i)
+        if (llvm::is_contained(op->getOperands().take_front(i), op->getOperand(i))) {
+          fusion->insertOperands(fusion->getNumOperands(), placed.lookupOrDefault(op->getOperand(i)));
+          copy->setOperand(i, body->addArgument(op->getOperand(i).getType(), op->getLoc()));
+        }
+    }
     exec::YieldOp::create(builder, fusion.getLoc(),
                           llvm::map_to_vector(outputs, [&](Value v) { return inside.lookup(v); }));
     builder.setInsertionPointAfter(fusion);

@@ -238,12 +238,24 @@ bool fusion::isEpilogueOp(Operation *op) {
 }
 
 bool fusion::epilogueReads(ArrayRef<int64_t> operand, ArrayRef<int64_t> shape) {
-  if (operand == shape || llvm::all_of(operand, [](int64_t size) { return size == 1; }))
-    return true;
-  ArrayRef<int64_t> outer = operand.drop_back();
-  if (operand.back() == shape.back() && llvm::all_of(outer, [](int64_t size) { return size == 1; }))
-    return true;
-  return operand.size() == shape.size() && operand.back() == 1 && outer == shape.drop_back();
+  if (operand.size() > shape.size())
+    return false;
+  SmallVector<int64_t> padded(shape.size() - operand.size(), 1);
+  llvm::append_range(padded, operand);
+  for (auto [size, full] : llvm::zip_equal(padded, shape))
+    if (size != full && size != 1)
+      return false;
+  // The row's index must be one division and one remainder away: broadcast axes, then real ones, then broadcast ones.
+  unsigned changes = 0;
+  bool counts = false;
+  for (size_t axis = 0; axis + 1 < shape.size(); ++axis) {
+    if (shape[axis] == 1)
+      continue;
+    bool here = padded[axis] != 1;
+    changes += here != counts;
+    counts = here;
+  }
+  return changes <= 2;
 }
 
 StringRef fusion::kernelKind(Operation *op) {

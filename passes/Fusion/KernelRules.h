@@ -19,7 +19,7 @@ inline constexpr llvm::StringLiteral rowsKind = "rows";
 inline constexpr llvm::StringLiteral columnsKind = "columns";
 inline constexpr llvm::StringLiteral copyKind = "copy";
 
-/// i64 on a fusion, and on the kernel made of it: the product adds onto the operand with this index, and the plan places the result over it.
+/// i64 on a fusion, and on the kernel made of it: the operand with this index dies here and the result is to be placed over it.
 inline constexpr llvm::StringLiteral accumulateAttrName = "accumulate";
 
 /// The class of an op, nothing for an op that has no part in kernels.
@@ -48,7 +48,8 @@ bool isFree(mlir::Operation *op);
 
 /// Whether a product's epilogue can compute `op`: its arithmetic is known element by element, or it repeats, or is one constant.
 bool isEpilogueOp(mlir::Operation *op);
-/// Whether an epilogue on results of `shape` can read `operand`: the whole, one row ([N]), one element a row ([..., M, 1]), or a scalar.
+/// Whether an epilogue on results of `shape` can read `operand`: the whole, one row ([N]), one element a row ([..., M, 1]), a scalar, or rows that
+/// repeat over outer or inner axes.
 bool epilogueReads(llvm::ArrayRef<int64_t> operand, llvm::ArrayRef<int64_t> shape);
 
 /// The kind of the kernel that can hold `op` alone; empty for ops that have no kernel (views, ops of other dialects).

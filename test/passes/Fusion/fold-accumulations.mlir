@@ -1,0 +1,41 @@
+// RUN: descent-opt %s --form-kernels --fold-epilogues --fold-accumulations | FileCheck %s
+// RUN: descent-opt %s --form-kernels --fold-epilogues --fold-accumulations --mlir-pass-statistics 2>&1 | FileCheck %s --check-prefix=STATISTICS
+// STATISTICS-DAG: (S) 1 accumulations
+// STATISTICS-DAG: (S) 1 declined-live
+// STATISTICS-DAG: (S) 1 declined-epilogue
+
+// The second contribution to a gradient lands on the first, which nothing else reads.
+// CHECK-LABEL: func.func @twice
+// CHECK: %[[FIRST:.*]] = exec.fusion "gemm"(%{{.*}}, %{{.*}}) : (
+// CHECK: exec.fusion "gemm"(%{{.*}}, %{{.*}}, %[[FIRST]]) {{.*}} attributes {accumulate = 2 : i64}
+func.func @twice(%a: tensor<8x16xf32>, %b: tensor<8x16xf32>) -> tensor<16x16xf32> {
+  %0 = nn.matmul %a, %a {transpose_a} : tensor<8x16xf32>, tensor<8x16xf32>
+  %1 = nn.matmul %b, %0 : tensor<8x16xf32>, tensor<16x16xf32>
+  %2 = nn.matmul %a, %b {transpose_a} : tensor<8x16xf32>, tensor<8x16xf32>
+  %e = nn.exp %b : tensor<8x16xf32>
+  %3 = nn.matmul %e, %b {transpose_a} : tensor<8x16xf32>, tensor<8x16xf32>
+  %4 = nn.add %2, %3 : tensor<16x16xf32>, tensor<16x16xf32>
+  return %4 : tensor<16x16xf32>
+}
+
+// A function's argument must survive.
+// CHECK-LABEL: func.func @argument
+// CHECK-NOT: accumulate
+// CHECK: return
+func.func @argument(%a: tensor<8x16xf32>, %c: tensor<16x16xf32>) -> tensor<16x16xf32> {
+  %0 = nn.matmul %a, %a {transpose_a} : tensor<8x16xf32>, tensor<8x16xf32>
+  %1 = nn.add %c, %0 : tensor<16x16xf32>, tensor<16x16xf32>
+  return %1 : tensor<16x16xf32>
+}
+
+// An epilogue that does more than add has its own way of reading.
+// CHECK-LABEL: func.func @more
+// CHECK-NOT: accumulate
+// CHECK: return
+func.func @more(%a: tensor<8x16xf32>, %b: tensor<8x16xf32>) -> tensor<16x16xf32> {
+  %0 = nn.matmul %a, %b {transpose_a} : tensor<8x16xf32>, tensor<8x16xf32>
+  %1 = nn.matmul %b, %b {transpose_a} : tensor<8x16xf32>, tensor<8x16xf32>
+  %2 = nn.add %0, %1 : tensor<16x16xf32>, tensor<16x16xf32>
+  %3 = nn.relu %2 : tensor<16x16xf32>
+  return %3 : tensor<16x16xf32>
+}
