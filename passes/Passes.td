@@ -328,7 +328,8 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
     Statistic<"declinedBySize", "declined-size", "Merges declined: too many ops or tensors">,
     Statistic<"declinedByCycle", "declined-cycle", "Merges declined: a third kernel lies between">,
     Statistic<"recomputesDeclined", "recomputes-declined", "Tensors stored although cheap: a reader would read more or cannot">];
-  let dependentDialects = ["::descent::exec::ExecDialect", "::descent::nn::NNDialect"];
+  let dependentDialects = ["::descent::exec::ExecDialect", "::descent::nn::NNDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
 }
 
 def FoldEpilogues : Pass<"fold-epilogues", "::mlir::ModuleOp"> {

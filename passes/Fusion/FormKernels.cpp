@@ -12,7 +12,8 @@
 //      follows: those copies move into its kernel.
 //   3. A value that a kernel can compute again from what it reads anyway, with a few cheap operations, is not stored for it: the normalised
 //      rows that a norm's gradient and the gradient of its gain need.
-//   4. The block is rewritten in an order that respects dependences. Free ops (constants, indices, dropout masks) are cloned into every
+//   4. Columns kernels that share an input only now, since they compute their operands themselves, merge.
+//   5. The block is rewritten in an order that respects dependences. Free ops (constants, indices, dropout masks) are cloned into every
 //      kernel that uses them; ops without a use left are dropped.
 //
 // Views stay where they are, as aliases. Ops of other dialects stay too, and those with side effects keep their order.
@@ -24,6 +25,8 @@
 #include "passes/Fusion/FusionGraph.h"
 #include "passes/Fusion/KernelRules.h"
 #include "passes/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -64,6 +67,7 @@ private:
   bool tryMerge(FusionGraph &graph, unsigned a, unsigned b);
   void pullCopies(Block &block, FusionGraph &graph);
   void recomputeCheapValues(Block &block, FusionGraph &graph);
+  void mergeColumns(FusionGraph &graph);
   void rewrite(Block &block, FusionGraph &graph);
 };
 
@@ -91,6 +95,28 @@ void forEachInput(ArrayRef<Operation *> ops, llvm::function_ref<void(Value)> vis
   };
   for (Operation *op : ops)
     llvm::for_each(op->getOperands(), input);
+}
+
+/// A few additions and multiplications an element, no function and at most one division. The op's own arithmetic tells.
+bool isCheap(Operation *op) {
+  auto elementwise = dyn_cast<ElementwiseOp>(op);
+  if (!elementwise || !isElementwise(op))
+    return false;
+  constexpr unsigned most = 4;
+  Block scratch;
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(scratch.addArgument(getElementTypeOrSelf(operand.getType()), op->getLoc()));
+  OpBuilder builder = OpBuilder::atBlockEnd(&scratch);
+  elementwise.emitElement(builder, op->getLoc(), operands);
+  unsigned cost = 0;
+  for (Operation &emitted : scratch) {
+    if (isa<math::MathDialect>(emitted.getDialect()))
+      cost += most + 1;
+    else if (!emitted.hasTrait<OpTrait::ConstantLike>())
+      cost += isa<arith::DivFOp>(emitted) ? most : 1;
+  }
+  return cost <= most;
 }
 
 /// Whether a union may read and write that much at once. Tensors of a few elements are free: an update over many scalars is one kernel.
@@ -133,6 +159,7 @@ LogicalResult FormKernelsPass::formKernels(Block &block) {
   mergeByTraffic(block, graph);
   pullCopies(block, graph);
   recomputeCheapValues(block, graph);
+  mergeColumns(graph);
   rewrite(block, graph);
   return success();
 }
@@ -252,10 +279,6 @@ void FormKernelsPass::pullCopies(Block &block, FusionGraph &graph) {
 /// values that are in memory in any case, or small?
 void FormKernelsPass::recomputeCheapValues(Block &block, FusionGraph &graph) {
   constexpr size_t maxCone = 4;
-  auto isCheap = [](Operation *op) {
-    auto cost = dyn_cast<CostOp>(op);
-    return isElementwise(op) && cost && cost.getFlops() <= 2.0 * static_cast<double>(elementsOf(op->getResult(0)));
-  };
   // Nodes that read a value, not counting the one that computes it.
   auto readers = [&](Value value) {
     llvm::SmallSetVector<unsigned, 4> nodes;
@@ -323,24 +346,23 @@ void FormKernelsPass::recomputeCheapValues(Block &block, FusionGraph &graph) {
       }
     if (!fits)
       continue;
-    // Each reader must be able to take the cone, and may read at most as much as before.
+    // Each reader must be able to take the cone. Saved are one write and one read by each.
+    size_t added = 0;
     SmallVector<Operation *> coneOps(cone.begin(), cone.end());
     fits = llvm::all_of(nodes, [&](unsigned node) {
       SmallVector<Operation *> ops = allOps(graph, graph[node]);
       llvm::SmallPtrSet<Value, 8> inputs;
       forEachInput(ops, [&](Value input) { inputs.insert(input); });
-      unsigned added = llvm::count_if(fullLeaves, [&](Value leaf) {
+      added += llvm::count_if(fullLeaves, [&](Value leaf) {
         Operation *def = leaf.getDefiningOp();
         return !inputs.contains(leaf) && !(def && llvm::is_contained(ops, def));
       });
-      if (added > 1)
-        return false;
       for (Operation *member : coneOps)
         if (!llvm::is_contained(ops, member))
           ops.push_back(member);
       llvm::sort(ops, [&](Operation *x, Operation *y) { return graph.positionOf(x) < graph.positionOf(y); });
       return !kernelViolation(graph[node].kind, ops) && withinLimits(ops, maxOps, maxStreams);
-    });
+    }) && added <= nodes.size() + 1;
     if (!fits) {
       ++recomputesDeclined;
       continue;
@@ -352,6 +374,31 @@ void FormKernelsPass::recomputeCheapValues(Block &block, FusionGraph &graph) {
     recomputed.insert(value);
     ++valuesRecomputed;
   }
+}
+
+/// Columns kernels that read the same tensors only now that they compute their operands themselves.
+void FormKernelsPass::mergeColumns(FusionGraph &graph) {
+  for (unsigned a = 0; a < graph.size(); ++a)
+    for (unsigned b = a + 1; b < graph.size(); ++b) {
+      if (graph[a].merged || graph[b].merged || graph[a].kind != columnsKind || graph[b].kind != columnsKind)
+        continue;
+      SmallVector<Operation *> ops = allOps(graph, graph[a]), others = allOps(graph, graph[b]);
+      llvm::SmallPtrSet<Value, 8> inputs;
+      forEachInput(ops, [&](Value input) { inputs.insert(input); });
+      bool shares = false;
+      forEachInput(others, [&](Value input) {
+        shares |= inputs.contains(input) && shapeOf(input) == iterationShape(graph[b].ops.back());
+      });
+      for (Operation *op : others)
+        if (!llvm::is_contained(ops, op))
+          ops.push_back(op);
+      llvm::sort(ops, [&](Operation *x, Operation *y) { return graph.positionOf(x) < graph.positionOf(y); });
+      if (!shares || kernelViolation(columnsKind, ops) || !withinLimits(ops, maxOps, maxStreams) ||
+          graph.mergeClosesCycle(a, b))
+        continue;
+      graph.merge(a, b);
+      ++merges;
+    }
 }
 
 void FormKernelsPass::rewrite(Block &block, FusionGraph &graph) {

@@ -98,6 +98,10 @@ void FusionGraph::merge(unsigned a, unsigned b) {
   llvm::append_range(nodes[a].ops, nodes[b].ops);
   llvm::sort(nodes[a].ops, [&](Operation *x, Operation *y) { return positionOf(x) < positionOf(y); });
   nodes[b].ops.clear();
+  for (Operation *clone : nodes[b].clones)
+    if (!llvm::is_contained(nodes[a].clones, clone))
+      nodes[a].clones.push_back(clone);
+  llvm::erase_if(nodes[a].clones, [&](Operation *clone) { return llvm::is_contained(nodes[a].ops, clone); });
   for (unsigned next : successors[b])
     successors[a].insert(next);
   descendants[a] |= descendants[b];

@@ -43,7 +43,7 @@ exec.kernel @k "rows" (%x: tensor<4x4xf32>, %y: tensor<3xf32>) -> (tensor<4x4xf3
 // -----
 
 // A product's epilogue is elementwise.
-// expected-error @+1 {{@k is no kernel of kind 'gemm': 'nn.reduce_sum' is not elementwise and follows a product}}
+// expected-error @+1 {{@k is no kernel of kind 'gemm': 'nn.reduce_sum' cannot be computed in a product's epilogue}}
 exec.kernel @k "gemm" (%x: tensor<4x4xf32>) -> tensor<4xf32> {
   %0 = nn.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32>
   %1 = nn.reduce_sum %0 [1] : tensor<4x4xf32>
