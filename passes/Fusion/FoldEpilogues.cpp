@@ -71,7 +71,9 @@ public:
         values.map(operand, local ? local : input(outer));
       }
     }
-    OpBuilder inside = OpBuilder::atBlockEnd(block.get());
+    // The block has no parent yet to take the context from.
+    OpBuilder inside(op->getContext());
+    inside.setInsertionPointToEnd(block.get());
     inside.clone(*op, values);
   }
   Value local(Value original) { return values.lookupOrNull(original); }
@@ -90,9 +92,9 @@ public:
 
   exec::FusionOp finish(Location loc, StringRef kind, ArrayRef<Value> outputs) {
     auto fusion = exec::FusionOp::create(builder, loc, TypeRange(ValueRange(outputs)), kind, inputs);
-    OpBuilder inside = OpBuilder::atBlockEnd(block.get());
-    exec::YieldOp::create(inside, loc, outputs);
     fusion.getBody().push_back(block.release());
+    OpBuilder inside = OpBuilder::atBlockEnd(&fusion.getBody().front());
+    exec::YieldOp::create(inside, loc, outputs);
     return fusion;
   }
 

@@ -107,7 +107,8 @@ bool isCheap(Operation *op) {
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
     operands.push_back(scratch.addArgument(getElementTypeOrSelf(operand.getType()), op->getLoc()));
-  OpBuilder builder = OpBuilder::atBlockEnd(&scratch);
+  OpBuilder builder(op->getContext()); // the block has no parent to take the context from
+  builder.setInsertionPointToEnd(&scratch);
   elementwise.emitElement(builder, op->getLoc(), operands);
   unsigned cost = 0;
   for (Operation &emitted : scratch) {

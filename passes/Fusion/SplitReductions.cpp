@@ -36,8 +36,8 @@ struct SplitReductionsPass : descent::impl::SplitReductionsBase<SplitReductionsP
   LogicalResult initialize(MLIRContext *context) override {
     if (block < 2 || minLength < block)
       return emitError(UnknownLoc::get(context))
-             << "split-reductions: block must be at least 2 and min-length at least block, got block=" << block
-             << " and min-length=" << minLength;
+             << "split-reductions: block must be at least 2 and min-length at least block, got block=" << int64_t(block)
+             << " and min-length=" << int64_t(minLength);
     return success();
   }
 

@@ -1,8 +1,4 @@
 // RUN: descent-opt %s --form-kernels --fold-epilogues --fold-accumulations | FileCheck %s
-// RUN: descent-opt %s --form-kernels --fold-epilogues --fold-accumulations --mlir-pass-statistics 2>&1 | FileCheck %s --check-prefix=STATISTICS
-// STATISTICS-DAG: (S) 1 accumulations
-// STATISTICS-DAG: (S) 1 declined-live
-// STATISTICS-DAG: (S) 1 declined-epilogue
 
 // The second contribution to a gradient lands on the first, which nothing else reads.
 // CHECK-LABEL: func.func @twice

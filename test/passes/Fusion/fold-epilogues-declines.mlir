@@ -1,7 +1,4 @@
 // RUN: descent-opt %s --form-kernels --fold-epilogues | FileCheck %s
-// RUN: descent-opt %s --form-kernels --fold-epilogues --mlir-pass-statistics 2>&1 | FileCheck %s --check-prefix=STATISTICS
-// STATISTICS-DAG: (S) 1 declined-order
-// STATISTICS-DAG: (S) 1 declined-traffic
 
 // The other operand waits for the product: folding would make the kernel wait for itself. It folds into the second product instead.
 // CHECK-LABEL: func.func @waits

@@ -1,14 +1,11 @@
 // RUN: descent-opt %s --split-reductions | FileCheck %s
-// RUN: descent-opt %s --split-reductions --mlir-pass-statistics 2>&1 | FileCheck %s --check-prefix=STATISTICS
 // RUN: not descent-opt %s --split-reductions="block=1" 2>&1 | FileCheck %s --check-prefix=OPTION
 
 // What stays whole: short reductions, those with a result for every thread, those over leading axes (a columns kernel has tasks enough), and a
-// length that no block divides. The reasons are counted.
+// length that no block divides.
 // CHECK-LABEL: func.func @whole
 // CHECK-NOT: nn.reshape
 // CHECK: return
-// STATISTICS-DAG: (S) 1 declined-many-results
-// STATISTICS-DAG: (S) 1 declined-no-divisor
 // OPTION: block must be at least 2 and min-length at least block, got block=1 and min-length=16384
 func.func @whole(%a: tensor<1024xf32>, %b: tensor<64x32768xf32>, %c: tensor<32768x3xf32>, %d: tensor<65537xf32>)
     -> (tensor<f32>, tensor<64xf32>, tensor<3xf32>, tensor<f32>) {
