@@ -3,9 +3,9 @@
 // Where the panel's rows are contiguous in the source, packing copies. Where k is, it transposes blocks of 8 x 8 in registers: loads and
 // stores stay 32 bytes wide, and the shuffles of one block overlap with the memory traffic of the next.
 //
-// Widths that are no multiple of a vector (12, 6) are stored with full vectors all the same: what a store writes past its row is the
-// start of the next row, which is written later. The transposing form goes through the groups of eight rows from last to first for the
-// same reason. Masked stores would say it more plainly, but are slow on AVX2 machines.
+// Where the rows of a panel are no multiple of the vectors stored (12 or 6 of 8, and the last panel of a copy), full vectors are stored all
+// the same: what a store writes past its row is the start of the next row, which is written later. The transposing form goes through the
+// groups of eight rows from last to first for the same reason. Masked stores would say it more plainly, but are slow on AVX2 machines.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,21 @@ SmallVector<Value> transpose8x8(Emitter &e, ArrayRef<Value> rows) {
   return result;
 }
 
-/// Copies rows k of one panel. `valid`: how many of its lanes exist in the source.
+/// Copies `count` rows k of one whole panel, in vectors of powers of two.
+static void copyRows(Emitter &e, Value source, Index from, Index ld, Value destination, Index to, int64_t count,
+                     int64_t width, int64_t lanes) {
+  for (int64_t u = 0; u < count; ++u) {
+    Index at = e.add(from, e.mul(ld, u)), put = e.add(to, u * width);
+    for (int64_t r = 0, chunk; r < width; r += chunk) {
+      chunk = lanes;
+      while (chunk > width - r)
+        chunk /= 2;
+      e.storeVector(e.loadVector(source, e.add(at, r), chunk), destination, e.add(put, r));
+    }
+  }
+}
+
+/// Copies all rows k of one panel. `valid`: how many of its lanes exist in the source.
 static void copyPanel(Emitter &e, Value source, Index from, Index ld, Value destination, Index to, Index depth,
                       int64_t width, Index valid, int64_t lanes) {
   SmallVector<Value> masks;
@@ -114,7 +128,16 @@ func::FuncOp getOrCreatePack(ModuleOp module, int64_t width, bool transposed, co
       return;
     }
     Index full = e.roundDown(extent, width);
-    e.loop(0, full, width, [&](Index r) { panel(r, width); });
+    // Eight rows of the source at a time: it is read along its rows, and each panel gets a run of some hundred bytes.
+    auto rows = [&](Index k, int64_t count) {
+      Index at = e.add(from, e.mul(k, ld)), put = e.add(to, e.mul(k, width));
+      e.loop(0, full, width, [&](Index r) {
+        copyRows(e, source, e.add(at, r), ld, destination, e.add(put, e.mul(r, depth)), count, width, target.lanes());
+      });
+    };
+    Index unrolled = e.roundDown(depth, 8);
+    e.loop(0, unrolled, 8, [&](Index k) { rows(k, 8); });
+    e.loop(unrolled, depth, 1, [&](Index k) { rows(k, 1); });
     e.when(e.less(full, extent), [&] { panel(full, e.sub(extent, full)); });
   });
 }

@@ -63,6 +63,12 @@ func::FuncOp getOrCreateTile(ModuleOp module, const TileSpec &spec, const CpuTar
         cVectors.push_back(e.add(row, j * lanes));
     }
 
+    // C is touched again only after the k loop, which is long enough to fetch it in; without this the stores of one tile wait for C's lines
+    // while the next tile wants the same buffers.
+    for (auto [position, offset] : llvm::enumerate(cVectors))
+      if (position % vectors == 0 || lanes * 4 == 64)
+        memref::PrefetchOp::create(e.builder, e.loc, c, e.value(offset), /*isWrite=*/true, /*localityHint=*/3, /*isDataCache=*/true);
+
     SmallVector<Value> accumulators(rows * vectors, e.constantVector(0.0, lanes));
     if (spec.mode == TileMode::Scale) {
       for (int64_t i = 0; i < rows; ++i) {
