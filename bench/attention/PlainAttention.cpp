@@ -9,19 +9,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <oneapi/dnnl/dnnl.h>
 
 static inline float exponential(float x) {
   x = x < -87.0f ? -87.0f : x;
-  float shifted = x * 1.44269504f + 12582912.0f, whole = shifted - 12582912.0f;
+  float whole = std::nearbyint(x * 1.44269504f);
   float rest = whole * 2.12194440e-4f + (whole * -0.693359375f + x);
   float y = 1.98756915e-4f;
   for (float coefficient : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 0.5f, 1.0f, 1.0f})
     y = y * rest + coefficient;
-  int32_t bits, exponent;
+  int32_t bits;
   std::memcpy(&bits, &y, 4);
-  std::memcpy(&exponent, &shifted, 4);
-  bits += exponent << 23;
+  bits += int32_t(whole) * (1 << 23);
   std::memcpy(&y, &bits, 4);
   return y;
 }
