@@ -98,6 +98,24 @@ def VerifyModel : Pass<"verify-model", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"parametersChecked", "parameters-checked", "parameters whose path to the loss was sought">];
 }
 
+def StabiliseLogs : Pass<"stabilise-logs"> {
+  let summary = "log(softmax(x)) and log(sigmoid(x)) become forms that cannot underflow";
+  let description = [{
+    ```mlir
+    %p = nn.softmax %x axis 1 : tensor<2x3xf32>
+    %y = nn.log %p : tensor<2x3xf32>
+    // becomes
+    %y = nn.log_softmax %x axis 1 : tensor<2x3xf32>
+    ```
+    likewise log(sigmoid(x)) becomes min(x, 0) - log(1 + exp(-|x|)); a float cast between the two ops is seen through.
+
+    Numerics: more exact; finite where the chain was infinite.
+  }];
+  let dependentDialects = ["::descent::nn::NNDialect"];
+  let statistics = [Statistic<"softmaxes", "softmax-chains", "log(softmax) chains replaced">,
+                    Statistic<"sigmoids", "sigmoid-chains", "log(sigmoid) chains replaced">];
+}
+
 //===----------------------------------------------------------------------===//
 // Differentiate
 //===----------------------------------------------------------------------===//
@@ -166,6 +184,23 @@ def VerifyTrain : Pass<"verify-train", "::mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 // Fusion
 //===----------------------------------------------------------------------===//
+
+def DecomposeOps : Pass<"decompose-ops"> {
+  let summary = "Softmax, norms, losses, dropout and general reductions become elementwise ops and row or column reductions";
+  let description = [{
+    ```mlir
+    %y = nn.softmax %x axis 1 : tensor<2x3xf32>
+    // becomes
+    %m = nn.reduce_max %x [1] keep   %s = nn.sub %x, %m   %e = nn.exp %s   %t = nn.reduce_sum %e [1] keep
+    %r = nn.div %one, %t             %y = nn.mul %e, %r
+    ```
+    Left over are reductions over one group of adjacent axes that includes the first or the last axis. CSE should follow.
+
+    Numerics: reassociates sums over several axes.
+  }];
+  let dependentDialects = ["::descent::nn::NNDialect"];
+  let statistics = [Statistic<"decomposed", "ops-decomposed", "ops replaced">];
+}
 
 def LowerUpdates : Pass<"lower-updates", "::mlir::ModuleOp"> {
   let summary = "train.update and train.commit become flat elementwise programs over slabs";

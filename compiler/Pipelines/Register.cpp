@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Pipelines/Register.h"
+#include "dialects/Check/Check.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/NN.h"
 #include "dialects/Train/Train.h"
@@ -24,7 +25,7 @@ void registerAllDialects(mlir::DialectRegistry &registry) {
   mlir::registerAllExtensions(registry);
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
-  registry.insert<nn::NNDialect, train::TrainDialect, exec::ExecDialect>();
+  registry.insert<nn::NNDialect, train::TrainDialect, exec::ExecDialect, check::CheckDialect>();
 }
 
 void registerAllPasses() {

@@ -1,0 +1,22 @@
+//===- Run.h - What descent-run can do with a function --------------------===//
+
+#ifndef DESCENT_TOOLS_DESCENT_RUN_RUN_H
+#define DESCENT_TOOLS_DESCENT_RUN_RUN_H
+
+#include "dialects/NN/ReferenceTensor.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace descent {
+
+/// Prints every result, and with `gradients` the gradients of the float inputs for result gradients of one.
+mlir::LogicalResult printResults(mlir::func::FuncOp function, bool gradients);
+
+/// Compares the gradients that DifferentiableOp builds, and the same program after decompose-ops, with central differences in double.
+mlir::LogicalResult checkGradients(mlir::func::FuncOp function, double tolerance);
+
+/// Compares forward and gradient, decomposed and compiled through linalg, with the interpreter. `tolerance` is relative to max(1, |expected|).
+mlir::LogicalResult checkLinalg(mlir::func::FuncOp function, bool gradients, double tolerance);
+
+} // namespace descent
+
+#endif // DESCENT_TOOLS_DESCENT_RUN_RUN_H
