@@ -11,7 +11,13 @@
 #include "dialects/NN/NN.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Codegen/KernelFunction.h"
@@ -104,6 +110,10 @@ static double decode(const APInt &bits, Type type) {
 
 LogicalResult descent::executeThroughLinalg(func::FuncOp function, ArrayRef<Tensor> inputs,
                                             SmallVectorImpl<Tensor> &outputs) {
+  // The parser loaded only the dialects of its file.
+  function->getContext()
+      ->loadDialect<arith::ArithDialect, bufferization::BufferizationDialect, linalg::LinalgDialect,
+                    math::MathDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect>();
   OwningOpRef<ModuleOp> module = ModuleOp::create(function.getLoc());
   if (failed(buildKernel(function, *module)))
     return failure();

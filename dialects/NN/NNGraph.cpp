@@ -126,7 +126,7 @@ CrossEntropyParts nn::buildCrossEntropyParts(Graph &graph, CrossEntropyOp op) {
     parts.rowWeight = alignRowWeights(graph, op.getRowWeights(), rank);
     // A padding row may hold anything, NaN included: it is left out by selection, not by its zero weight.
     Value weighs = graph.compare(ComparePredicate::ne, parts.rowWeight, 0.0);
-    parts.counted = graph.mul(parts.counted, weighs); // and
+    parts.counted = graph.where(parts.counted, weighs, parts.counted); // and
   }
   if (op.getClassWeights()) {
     parts.classWeight = graph.toF32(op.getClassWeights());

@@ -3,6 +3,8 @@
 #ifndef DESCENT_TOOLS_DESCENT_RUN_RUN_H
 #define DESCENT_TOOLS_DESCENT_RUN_RUN_H
 
+#include <cstddef>
+
 #include "dialects/NN/ReferenceTensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
