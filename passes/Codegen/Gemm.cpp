@@ -18,8 +18,12 @@ ProductPlan planGemm(const GemmSpec &spec, const CpuTarget &target) {
   const Contraction &shape = spec.shape;
   ProductPlan plan = planProduct(shape.batch, shape.m, shape.n, shape.k, target);
   int64_t nr = target.tileVectors() * target.lanes();
-  plan.packA = shape.transposeA ? shape.n > nr : shape.n * shape.k >= 1 << 19;
-  plan.packB = shape.transposeB || shape.m > 8 * target.tileRows();
+  int64_t mr = target.tileRows();
+  plan.packA = shape.transposeA ? shape.n > nr : shape.n * shape.k >= 1 << 19 || shape.m <= 8 * mr;
+  // Tiles that read both matrices unpacked run out of address registers; with A packed, B may stay where it is while few rows read it or
+  // it fits L2.
+  bool leaveB = shape.m <= 16 * mr || (shape.m <= 512 && shape.n * shape.k <= 1 << 17);
+  plan.packB = shape.transposeB || !plan.packA || !leaveB;
   return plan;
 }
 

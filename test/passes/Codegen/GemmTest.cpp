@@ -146,6 +146,14 @@ TEST(Gemm, SmallBlocksUnpacked) {
   checkShapes(shapes, true, plan);
 }
 
+TEST(Gemm, SmallBlocksWithOnlyAPacked) {
+  auto plan = [](const CpuTarget &target) -> std::optional<ProductPlan> {
+    int64_t mr = target.tileRows(), nr = target.tileVectors() * target.lanes();
+    return ProductPlan{mr, nr, 40, 2 * mr, nr, true, false};
+  };
+  checkShapes(inEveryOrder({{2, 40, 70, 49}}), false, plan);
+}
+
 /// bias[n], a residual over all of C, a factor per row, a table that repeats every `period` rows, a scalar; two outputs, of which the
 /// first may be the residual's own memory.
 void checkEpilogue(std::optional<int64_t> depth, bool inPlace) {
