@@ -3,10 +3,10 @@
 // [R, C] -> [C] and [O, R, I] -> [O, I], with elementwise producers, several results from one sweep over the inputs:
 //
 //     for each task: one index of the kept leading axes, one block of columns
-//       for chunks of about sqrt(R) rows                  so that the rounding error of a sum grows with sqrt(R), not R
+//       for chunks of 32^k rows, ..., of 32 rows          so that the rounding error of a sum grows with log R, not R
 //         for row in chunk, several at once               one set of accumulators each, where a block is only one register wide
 //           load, compute, accumulate
-//         chunk's sums into the task's sums
+//         chunk's sums into those of the level above
 //       elementwise ops on the sums, store
 //
 // A task reads a narrow strip of every row. Strips are as wide as leaves enough tasks for the threads, at least one register: 32 or 64
@@ -30,6 +30,8 @@ namespace descent {
 namespace {
 
 constexpr int64_t wantedTasks = 16;
+/// Rows of the innermost sums, and sums of the next level: a sum of R values rounds about 32 log32(R) times on its way, not R times.
+constexpr int64_t branching = 32;
 
 class ColumnsEmitter {
 public:
@@ -63,7 +65,9 @@ private:
   Value element(RowNode *node);
   void prepare(RowNode *node);
   SmallVector<Value> accumulateRow(Value rowIndex, ValueRange accumulators);
-  SmallVector<Value> accumulateRows(Value from, Value to, bool exact);
+  SmallVector<Value> neutrals();
+  SmallVector<Value> sumRange(Value from, Value to, int64_t length);
+  SmallVector<Value> accumulateRows(Value from, Value to);
   void emitTask();
 };
 
@@ -195,13 +199,38 @@ SmallVector<Value> ColumnsEmitter::accumulateRow(Value rowIndex, ValueRange accu
   return next;
 }
 
-/// Sums of rows [from, to). `exact`: to - from is a multiple of the rows taken at once.
-SmallVector<Value> ColumnsEmitter::accumulateRows(Value from, Value to, bool exact) {
+SmallVector<Value> ColumnsEmitter::neutrals() {
+  SmallVector<Value> values;
+  for (RowNode *reduction : reductions)
+    values.push_back(lanes.splat(lanes.neutral(reduction->combiner), block.width));
+  return values;
+}
+
+/// Sums of rows [from, to), at most `length` of them: in `branching` parts or more, each summed on its own, down to a few dozen rows.
+SmallVector<Value> ColumnsEmitter::sumRange(Value from, Value to, int64_t length) {
+  if (length <= 2 * branching)
+    return accumulateRows(from, to);
+  int64_t chunk = branching;
+  while (chunk * branching < length)
+    chunk *= branching;
+  return lanes.loop(from, to, chunk, neutrals(), [&](Value at, ValueRange carried) {
+    Value end = arith::AddIOp::create(b, at, lanes.index(chunk));
+    if (rows % chunk)
+      end = arith::MinUIOp::create(b, end, to);
+    SmallVector<Value> next = sumRange(at, end, chunk);
+    for (auto [reduction, total, sum] : llvm::zip_equal(reductions, carried, next))
+      sum = lanes.combine(reduction->combiner, total, sum);
+    return next;
+  });
+}
+
+/// Sums of rows [from, to) in one loop.
+SmallVector<Value> ColumnsEmitter::accumulateRows(Value from, Value to) {
+  bool exact = rows % rowsAtOnce == 0; // so are the parts, whose lengths are multiples but for the last
   unsigned count = reductions.size();
   SmallVector<Value> start;
   for (int64_t k = 0; k < rowsAtOnce; ++k)
-    for (RowNode *reduction : reductions)
-      start.push_back(lanes.splat(lanes.neutral(reduction->combiner), block.width));
+    llvm::append_range(start, neutrals());
   Value whole = to;
   if (!exact) {
     Value length = arith::SubIOp::create(b, to, from);
@@ -239,26 +268,7 @@ void ColumnsEmitter::emitTask() {
   for (unsigned result : rowStores)
     prepare(graph.results[result].node);
 
-  int64_t chunk = 32;
-  while (chunk * chunk < rows)
-    chunk *= 2;
-  SmallVector<Value> sums;
-  if (rows <= 2 * chunk) {
-    sums = accumulateRows(lanes.index(0), lanes.index(rows), rows % rowsAtOnce == 0);
-  } else {
-    SmallVector<Value> start;
-    for (RowNode *reduction : reductions)
-      start.push_back(lanes.splat(lanes.neutral(reduction->combiner), block.width));
-    sums = lanes.loop(lanes.index(0), lanes.index(rows), chunk, start, [&](Value from, ValueRange carried) {
-      Value to = arith::AddIOp::create(b, from, lanes.index(chunk));
-      if (rows % chunk)
-        to = arith::MinUIOp::create(b, to, lanes.index(rows));
-      SmallVector<Value> next = accumulateRows(from, to, rows % chunk % rowsAtOnce == 0);
-      for (auto [reduction, total, sum] : llvm::zip_equal(reductions, carried, next))
-        sum = lanes.combine(reduction->combiner, total, sum);
-      return next;
-    });
-  }
+  SmallVector<Value> sums = sumRange(lanes.index(0), lanes.index(rows), rows);
   for (auto [reduction, sum] : llvm::zip_equal(reductions, sums)) {
     RowNode *initial = reduction->operands[reduction->op.getNumDpsInputs() + reduction->resultNumber];
     if (initial && !(initial->kind == RowNode::Kind::Splat && initial->splat == lanes.neutral(reduction->combiner)))

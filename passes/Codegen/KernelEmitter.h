@@ -2,7 +2,8 @@
 //
 // One function per kind of kernel; docs/architecture.md, "Kernels", says what each kind holds and what a kernel function promises.
 // Each appends the kernel function, named as the kernel, to `target` and emits an error at the kernel where it cannot.
-// Buffers of i1 tensors are memrefs of i8 (one byte an element, 0 or 1), as the ABI stores them.
+// Buffers of i1 tensors are memrefs of i8 (one byte an element, 0 or 1), as the ABI stores them, and those of bf16 and f16 are memrefs of
+// i16.
 //
 //===----------------------------------------------------------------------===//
 

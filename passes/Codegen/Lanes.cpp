@@ -10,7 +10,14 @@ using namespace mlir;
 
 namespace descent {
 
-Type storageType(Type element) { return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element; }
+Type storageType(Type element) {
+  if (element.isInteger(1))
+    return IntegerType::get(element.getContext(), 8);
+  // Where the CPU has no such floats, masked loads of them are taken apart into conversions from and to f32, one call a lane.
+  if (element.isBF16() || element.isF16())
+    return IntegerType::get(element.getContext(), 16);
+  return element;
+}
 
 int64_t storageBytes(Type element) { return storageType(element).getIntOrFloatBitWidth() / 8; }
 
@@ -69,20 +76,27 @@ LaneBlock Lanes::block(int64_t count, int64_t least) {
   return block;
 }
 
-/// i8 from memory to i1 and back.
 static Value fromStorage(ImplicitLocOpBuilder &b, Value value, Type element) {
-  if (!element.isInteger(1))
+  if (storageType(element) == element)
     return value;
+  if (!element.isInteger(1)) {
+    Type type = element;
+    if (auto vector = dyn_cast<VectorType>(value.getType()))
+      type = vector.clone(element);
+    return arith::BitcastOp::create(b, type, value);
+  }
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(value.getType()));
   return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, value, zero);
 }
 static Value toStorage(ImplicitLocOpBuilder &b, Value value) {
-  if (!getElementTypeOrSelf(value.getType()).isInteger(1))
+  Type element = getElementTypeOrSelf(value.getType()), stored = storageType(element);
+  if (stored == element)
     return value;
-  Type bytes = b.getI8Type();
   if (auto vector = dyn_cast<VectorType>(value.getType()))
-    bytes = vector.clone(bytes);
-  return arith::ExtUIOp::create(b, bytes, value);
+    stored = vector.clone(stored);
+  if (element.isInteger(1))
+    return arith::ExtUIOp::create(b, stored, value);
+  return arith::BitcastOp::create(b, stored, value);
 }
 
 Value Lanes::loadScalar(Value flat, Value offset, Type element) {
@@ -130,17 +144,25 @@ Value Lanes::widen(Value value, int64_t width) {
     return value;
   if (auto constant = value.getDefiningOp<arith::ConstantOp>())
     return splat(cast<TypedAttr>(constant.getValue()), width);
-  return vector::BroadcastOp::create(b, VectorType::get({width}, value.getType()), value);
+  auto type = VectorType::get({width}, value.getType());
+  if (storageType(value.getType()).isInteger(16)) {
+    // Without instructions for narrow floats a scalar one lives as f32, and moving it into a vector would be a call that rounds it back.
+    Type bits = b.getI16Type();
+    Value lanes = vector::BroadcastOp::create(b, VectorType::get({width}, bits), arith::BitcastOp::create(b, bits, value));
+    return arith::BitcastOp::create(b, type, lanes);
+  }
+  return vector::BroadcastOp::create(b, type, value);
 }
 
 Value Lanes::part(Value vector, int64_t from, int64_t count) {
   return vector::ExtractStridedSliceOp::create(b, vector, ArrayRef<int64_t>{from}, ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1});
 }
 
+/// On sums and products only: on conversions the flag would let a rounding to a narrow type and back disappear.
 static void allowContraction(Operation *op) {
-  auto math = dyn_cast<arith::ArithFastMathInterface>(op);
-  if (!math)
+  if (!isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op))
     return;
+  auto math = cast<arith::ArithFastMathInterface>(op);
   auto flags = math.getFastMathFlagsAttr() ? math.getFastMathFlagsAttr().getValue() : arith::FastMathFlags::none;
   op->setAttr(math.getFastMathAttrName(),
               arith::FastMathFlagsAttr::get(op->getContext(), flags | arith::FastMathFlags::contract));
@@ -228,7 +250,8 @@ Value Lanes::combine(Operation *combiner, Value accumulator, Value value) {
   Value result = apply(combiner, {accumulator, value}, width);
   if (isa<arith::MaximumFOp, arith::MinimumFOp>(combiner)) {
     auto math = cast<arith::ArithFastMathInterface>(result.getDefiningOp());
-    auto flags = math.getFastMathFlagsAttr().getValue() | arith::FastMathFlags::nsz;
+    auto flags = (math.getFastMathFlagsAttr() ? math.getFastMathFlagsAttr().getValue() : arith::FastMathFlags::none) |
+                 arith::FastMathFlags::nsz;
     result.getDefiningOp()->setAttr(math.getFastMathAttrName(), arith::FastMathFlagsAttr::get(b.getContext(), flags));
   }
   return result;

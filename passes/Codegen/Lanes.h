@@ -1,7 +1,7 @@
 //===- Lanes.h - Vector code of the loop-based kernels --------------------===//
 //
 // Loads, stores and payloads on scalars or on vectors of a given number of elements. A value is *uniform* while it is a scalar; it becomes
-// a vector where it meets one. Buffers are seen as flat one-dimensional memrefs in their storage type (i8 for i1).
+// a vector where it meets one. Buffers are seen as flat one-dimensional memrefs in their storage type (i8 for i1, i16 for bf16, f16).
 //
 //===----------------------------------------------------------------------===//
 

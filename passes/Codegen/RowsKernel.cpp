@@ -37,6 +37,8 @@ namespace {
 constexpr int64_t taskBytes = 32 << 10;
 constexpr int64_t leastTaskBytes = 4 << 10;
 constexpr int64_t wantedTasks = 16;
+/// Additions in a row into one lane; longer sums are added up from parts, which keeps their rounding error down.
+constexpr int64_t longestSum = 128;
 
 using BlockValues = llvm::DenseMap<RowNode *, Value>;
 
@@ -308,9 +310,28 @@ void RowsEmitter::emitStage(unsigned stageNumber) {
     Value from = columnBegin ? columnBegin : lanes.index(0), to = lanes.index(whole);
     if (columnEnd)
       to = ragged ? arith::MinUIOp::create(b, columnEnd, to).getResult() : columnEnd;
-    accumulators = lanes.loop(from, to, width, accumulators, [&](Value column, ValueRange carried) {
-      return blockBody(stageNumber, column, LaneBlock{width, width, nullptr}, carried);
-    });
+    auto sweep = [&](Value begin, Value end, ValueRange start) {
+      return lanes.loop(begin, end, width, start, [&](Value column, ValueRange carried) {
+        return blockBody(stageNumber, column, LaneBlock{width, width, nullptr}, carried);
+      });
+    };
+    int64_t chunk = longestSum * width;
+    if (stage.reductions.empty() || whole <= 2 * chunk) {
+      accumulators = sweep(from, to, accumulators);
+    } else {
+      accumulators = lanes.loop(from, to, chunk, accumulators, [&](Value begin, ValueRange carried) {
+        Value end = arith::AddIOp::create(b, begin, lanes.index(chunk));
+        if (whole % chunk)
+          end = arith::MinUIOp::create(b, end, to);
+        SmallVector<Value> start;
+        for (RowNode *reduction : stage.reductions)
+          start.push_back(lanes.splat(lanes.neutral(reduction->combiner), width));
+        SmallVector<Value> part = sweep(begin, end, start);
+        for (auto [reduction, total, sum] : llvm::zip_equal(stage.reductions, carried, part))
+          sum = lanes.combine(reduction->combiner, total, sum);
+        return part;
+      });
+    }
   }
   if (ragged) {
     Value last;
