@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -86,8 +87,19 @@ static LogicalResult buildKernel(func::FuncOp function, ModuleOp module) {
   stack.maxAllocSizeInBytes = 1 << 20;
   stack.maxRankOfAllocatedMemRef = 16;
   pm.addNestedPass<func::FuncOp>(bufferization::createPromoteBuffersToStackPass(stack));
-  pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
-  return pm.run(module);
+  if (failed(pm.run(module)))
+    return failure();
+  // A strided copy would become a call into MLIR's runner library; as a loop it needs no library.
+  SmallVector<memref::CopyOp> copies;
+  module.walk([&](memref::CopyOp copy) { copies.push_back(copy); });
+  for (memref::CopyOp copy : copies) {
+    OpBuilder at(copy);
+    linalg::makeMemRefCopyOp(at, copy.getLoc(), copy.getSource(), copy.getTarget());
+    copy.erase();
+  }
+  PassManager loops(module->getContext());
+  loops.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  return loops.run(module);
 }
 
 /// The bits of a value in a type.
