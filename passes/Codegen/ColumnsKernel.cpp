@@ -1,16 +1,20 @@
 //===- ColumnsKernel.cpp - Reductions over leading axes -------------------===//
 //
-// [R, C] -> [C] and [O, R, I] -> [O, I], with elementwise producers, several results from one sweep over the inputs:
+// [R, C] -> [C] and [O, R, I] -> [O, I], with elementwise producers, several results from one sweep
+// over the inputs:
 //
 //     for each task: one index of the kept leading axes, one block of columns
-//       for chunks of 32^k rows, ..., of 32 rows          so that the rounding error of a sum grows with log R, not R
-//         for row in chunk, several at once               one set of accumulators each, where a block is only one register wide
+//       for chunks of 32^k rows, ..., of 32 rows          so that the rounding error of a sum grows
+//       with log R, not R
+//         for row in chunk, several at once               one set of accumulators each, where a
+//         block is only one register wide
 //           load, compute, accumulate
 //         chunk's sums into those of the level above
 //       elementwise ops on the sums, store
 //
-// A task reads a narrow strip of every row. Strips are as wide as leaves enough tasks for the threads, at least one register: 32 or 64
-// bytes, a cache line's share. Nothing is added across tasks, so neither their number nor their grouping changes a bit.
+// A task reads a narrow strip of every row. Strips are as wide as leaves enough tasks for the
+// threads, at least one register: 32 or 64 bytes, a cache line's share. Nothing is added across
+// tasks, so neither their number nor their grouping changes a bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,12 +34,14 @@ namespace descent {
 namespace {
 
 constexpr int64_t wantedTasks = 16;
-/// Rows of the innermost sums, and sums of the next level: a sum of R values rounds about 32 log32(R) times on its way, not R times.
+/// Rows of the innermost sums, and sums of the next level: a sum of R values rounds about 32
+/// log32(R) times on its way, not R times.
 constexpr int64_t branching = 32;
 
 class ColumnsEmitter {
 public:
-  ColumnsEmitter(RowGraph &graph, const CpuTarget &cpu, ImplicitLocOpBuilder &b) : graph(graph), cpu(cpu), b(b), lanes(b) {}
+  ColumnsEmitter(RowGraph &graph, const CpuTarget &cpu, ImplicitLocOpBuilder &b)
+      : graph(graph), cpu(cpu), b(b), lanes(b) {}
 
   FailureOr<func::FuncOp> emit(func::FuncOp tensors, ModuleOp target);
 
@@ -78,9 +84,11 @@ LogicalResult ColumnsEmitter::check(func::FuncOp tensors) {
     if (node->kind != RowNode::Kind::Reduce)
       continue;
     if (llvm::is_contained(node->reduced, last))
-      return node->op.emitError("a columns kernel reduces over leading axes; the last one belongs to a rows kernel");
+      return node->op.emitError(
+          "a columns kernel reduces over leading axes; the last one belongs to a rows kernel");
     if (node->level != 1)
-      return node->op.emitError("a columns kernel cannot reduce what depends on another of its reductions");
+      return node->op.emitError(
+          "a columns kernel cannot reduce what depends on another of its reductions");
     if (!reductions.empty() && reductions.front()->reduced != node->reduced)
       return node->op.emitError("the reductions of a columns kernel must be over the same axes");
     reductions.push_back(node.get());
@@ -94,13 +102,16 @@ LogicalResult ColumnsEmitter::check(func::FuncOp tensors) {
   }
   for (auto [i, result] : llvm::enumerate(graph.results)) {
     for (auto [dimension, stride] : llvm::enumerate(result.strides)) {
-      bool needed = graph.sizes[dimension] != 1 && (!llvm::is_contained(reduced, dimension) || dependsOnRow(result.node->depends));
+      bool needed = graph.sizes[dimension] != 1 &&
+                    (!llvm::is_contained(reduced, dimension) || dependsOnRow(result.node->depends));
       if (needed && (dimension == last ? stride != 1 : stride == 0))
-        return tensors.emitError() << "result " << i << " of a columns kernel must hold every column, side by side";
+        return tensors.emitError()
+               << "result " << i << " of a columns kernel must hold every column, side by side";
     }
     if (dependsOnRow(result.strides)) {
       if (result.node->level != 0)
-        return tensors.emitError() << "result " << i << " of a columns kernel needs a second sweep over the rows";
+        return tensors.emitError()
+               << "result " << i << " of a columns kernel needs a second sweep over the rows";
       rowStores.push_back(i);
     }
   }
@@ -111,8 +122,11 @@ void ColumnsEmitter::delinearize(Value index, ArrayRef<unsigned> dimensions) {
   int64_t inner = 1;
   for (unsigned k = dimensions.size(); k-- > 0;) {
     unsigned i = dimensions[k];
-    Value quotient = inner == 1 ? index : arith::DivUIOp::create(b, index, lanes.index(inner)).getResult();
-    position[i] = k == 0 ? quotient : arith::RemUIOp::create(b, quotient, lanes.index(graph.sizes[i])).getResult();
+    Value quotient =
+        inner == 1 ? index : arith::DivUIOp::create(b, index, lanes.index(inner)).getResult();
+    position[i] =
+        k == 0 ? quotient
+               : arith::RemUIOp::create(b, quotient, lanes.index(graph.sizes[i])).getResult();
     inner *= graph.sizes[i];
   }
 }
@@ -135,7 +149,8 @@ Value ColumnsEmitter::loopIndex(const LinearForm &form) {
   for (int64_t i = 0; i < block.width; ++i)
     ramp.push_back(APInt(64, i * form.back()));
   auto type = VectorType::get({block.width}, b.getIndexType());
-  return arith::AddIOp::create(b, lanes.widen(sum, block.width), arith::ConstantOp::create(b, DenseElementsAttr::get(type, ramp)));
+  return arith::AddIOp::create(b, lanes.widen(sum, block.width),
+                               arith::ConstantOp::create(b, DenseElementsAttr::get(type, ramp)));
 }
 
 Value ColumnsEmitter::element(RowNode *node) {
@@ -160,8 +175,10 @@ Value ColumnsEmitter::element(RowNode *node) {
     for (RowNode *operand : node->operands)
       operands.push_back(operand ? element(operand) : Value());
     auto yield = cast<linalg::YieldOp>(node->op.getBody()->getTerminator());
-    value = lanes.payload(node->op, operands, node->captures, block.width, [&](unsigned loop) { return loopIndex(node->loops[loop]); }, nullptr,
-                          yield.getOperand(node->resultNumber));
+    value = lanes.payload(
+        node->op, operands, node->captures, block.width,
+        [&](unsigned loop) { return loopIndex(node->loops[loop]); }, nullptr,
+        yield.getOperand(node->resultNumber));
   }
   known[node] = value;
   return value;
@@ -185,11 +202,17 @@ SmallVector<Value> ColumnsEmitter::accumulateRow(Value rowIndex, ValueRange accu
   for (auto [reduction, accumulator] : llvm::zip_equal(reductions, accumulators)) {
     SmallVector<Value> operands;
     for (auto [i, operand] : llvm::enumerate(reduction->operands))
-      operands.push_back(operand && (i < unsigned(reduction->op.getNumDpsInputs()) || i >= reduction->op->getNumOperands()) ? element(operand) : Value());
+      operands.push_back(operand && (i < unsigned(reduction->op.getNumDpsInputs()) ||
+                                     i >= reduction->op->getNumOperands())
+                             ? element(operand)
+                             : Value());
     Value own = reduction->op.getRegionOutputArgs()[reduction->resultNumber];
-    Value contribution = reduction->combiner->getOperand(reduction->combiner->getOperand(0) == own ? 1 : 0);
-    Value value = lanes.payload(reduction->op, operands, reduction->captures, block.width, [&](unsigned loop) { return loopIndex(reduction->loops[loop]); },
-                                reduction->combiner, contribution);
+    Value contribution =
+        reduction->combiner->getOperand(reduction->combiner->getOperand(0) == own ? 1 : 0);
+    Value value = lanes.payload(
+        reduction->op, operands, reduction->captures, block.width,
+        [&](unsigned loop) { return loopIndex(reduction->loops[loop]); }, reduction->combiner,
+        contribution);
     next.push_back(lanes.combine(reduction->combiner, accumulator, value));
   }
   for (unsigned result : rowStores)
@@ -206,7 +229,8 @@ SmallVector<Value> ColumnsEmitter::neutrals() {
   return values;
 }
 
-/// Sums of rows [from, to), at most `length` of them: in `branching` parts or more, each summed on its own, down to a few dozen rows.
+/// Sums of rows [from, to), at most `length` of them: in `branching` parts or more, each summed on
+/// its own, down to a few dozen rows.
 SmallVector<Value> ColumnsEmitter::sumRange(Value from, Value to, int64_t length) {
   if (length <= 2 * branching)
     return accumulateRows(from, to);
@@ -226,7 +250,8 @@ SmallVector<Value> ColumnsEmitter::sumRange(Value from, Value to, int64_t length
 
 /// Sums of rows [from, to) in one loop.
 SmallVector<Value> ColumnsEmitter::accumulateRows(Value from, Value to) {
-  bool exact = rows % rowsAtOnce == 0; // so are the parts, whose lengths are multiples but for the last
+  bool exact =
+      rows % rowsAtOnce == 0; // so are the parts, whose lengths are multiples but for the last
   unsigned count = reductions.size();
   SmallVector<Value> start;
   for (int64_t k = 0; k < rowsAtOnce; ++k)
@@ -237,23 +262,26 @@ SmallVector<Value> ColumnsEmitter::accumulateRows(Value from, Value to) {
     Value rest = arith::RemUIOp::create(b, length, lanes.index(rowsAtOnce));
     whole = arith::SubIOp::create(b, to, rest);
   }
-  SmallVector<Value> sums = lanes.loop(from, whole, rowsAtOnce, start, [&](Value index, ValueRange carried) {
-    SmallVector<Value> next;
-    for (int64_t k = 0; k < rowsAtOnce; ++k) {
-      Value at = k == 0 ? index : arith::AddIOp::create(b, index, lanes.index(k)).getResult();
-      llvm::append_range(next, accumulateRow(at, carried.slice(k * count, count)));
-    }
-    return next;
-  });
+  SmallVector<Value> sums =
+      lanes.loop(from, whole, rowsAtOnce, start, [&](Value index, ValueRange carried) {
+        SmallVector<Value> next;
+        for (int64_t k = 0; k < rowsAtOnce; ++k) {
+          Value at = k == 0 ? index : arith::AddIOp::create(b, index, lanes.index(k)).getResult();
+          llvm::append_range(next, accumulateRow(at, carried.slice(k * count, count)));
+        }
+        return next;
+      });
   if (!exact) {
-    SmallVector<Value> rest = lanes.loop(whole, to, 1, ArrayRef<Value>(sums).take_front(count),
-                                         [&](Value index, ValueRange carried) { return accumulateRow(index, carried); });
+    SmallVector<Value> rest =
+        lanes.loop(whole, to, 1, ArrayRef<Value>(sums).take_front(count),
+                   [&](Value index, ValueRange carried) { return accumulateRow(index, carried); });
     llvm::copy(rest, sums.begin());
   }
   for (int64_t step = rowsAtOnce / 2; step > 0; step /= 2)
     for (int64_t k = 0; k < step; ++k)
       for (unsigned i = 0; i < count; ++i)
-        sums[k * count + i] = lanes.combine(reductions[i]->combiner, sums[k * count + i], sums[(k + step) * count + i]);
+        sums[k * count + i] = lanes.combine(reductions[i]->combiner, sums[k * count + i],
+                                            sums[(k + step) * count + i]);
   sums.resize(count);
   return sums;
 }
@@ -270,8 +298,10 @@ void ColumnsEmitter::emitTask() {
 
   SmallVector<Value> sums = sumRange(lanes.index(0), lanes.index(rows), rows);
   for (auto [reduction, sum] : llvm::zip_equal(reductions, sums)) {
-    RowNode *initial = reduction->operands[reduction->op.getNumDpsInputs() + reduction->resultNumber];
-    if (initial && !(initial->kind == RowNode::Kind::Splat && initial->splat == lanes.neutral(reduction->combiner)))
+    RowNode *initial =
+        reduction->operands[reduction->op.getNumDpsInputs() + reduction->resultNumber];
+    if (initial && !(initial->kind == RowNode::Kind::Splat &&
+                     initial->splat == lanes.neutral(reduction->combiner)))
       sum = lanes.combine(reduction->combiner, sum, element(initial));
     taskValues[reduction] = sum;
   }
@@ -301,44 +331,45 @@ FailureOr<func::FuncOp> ColumnsEmitter::emit(func::FuncOp tensors, ModuleOp targ
   SmallVector<Type> buffers;
   for (RankedTensorType type : llvm::concat<RankedTensorType>(graph.inputTypes, graph.resultTypes))
     buffers.push_back(bufferType(type));
-  func::FuncOp kernel =
-      createKernelFunction(target, tensors.getLoc(), tensors.getName(), buffers, keptCount * columnTasks, /*scratchBytes=*/0);
+  func::FuncOp kernel = createKernelFunction(target, tensors.getLoc(), tensors.getName(), buffers,
+                                             keptCount * columnTasks, /*scratchBytes=*/0);
   b.setInsertionPointToStart(&kernel.getBody().front());
   auto arguments = kernel.getArguments();
   for (unsigned i = 0; i < buffers.size(); ++i)
     (i < graph.inputTypes.size() ? inputs : outputs).push_back(lanes.flat(arguments[i]));
   position.resize(graph.sizes.size());
-  lanes.loop(arguments[buffers.size()], arguments[buffers.size() + 1], 1, {}, [&](Value task, ValueRange) {
-    Value columnTask = task;
-    keptIndex = lanes.index(0);
-    if (keptCount > 1) {
-      keptIndex = arith::DivUIOp::create(b, task, lanes.index(columnTasks));
-      columnTask = arith::RemUIOp::create(b, task, lanes.index(columnTasks));
-    }
-    LaneBlock full{width, width, nullptr};
-    if (!ragged) {
-      column = lanes.scaled(columnTask, width);
-      block = full;
-      emitTask();
-      return SmallVector<Value>();
-    }
-    Value end = lanes.index(columnTasks - 1);
-    if (columnTasks > 1)
-      lanes.when(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, columnTask, end), [&] {
-        column = lanes.scaled(columnTask, width);
-        block = full;
-        emitTask();
+  lanes.loop(
+      arguments[buffers.size()], arguments[buffers.size() + 1], 1, {}, [&](Value task, ValueRange) {
+        Value columnTask = task;
+        keptIndex = lanes.index(0);
+        if (keptCount > 1) {
+          keptIndex = arith::DivUIOp::create(b, task, lanes.index(columnTasks));
+          columnTask = arith::RemUIOp::create(b, task, lanes.index(columnTasks));
+        }
+        LaneBlock full{width, width, nullptr};
+        if (!ragged) {
+          column = lanes.scaled(columnTask, width);
+          block = full;
+          emitTask();
+          return SmallVector<Value>();
+        }
+        Value end = lanes.index(columnTasks - 1);
+        if (columnTasks > 1)
+          lanes.when(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, columnTask, end), [&] {
+            column = lanes.scaled(columnTask, width);
+            block = full;
+            emitTask();
+          });
+        Value last;
+        if (columnTasks > 1)
+          last = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, columnTask, end);
+        lanes.when(last, [&] {
+          column = lanes.index(columns - ragged);
+          block = lanes.block(ragged, cpu.lanes());
+          emitTask();
+        });
+        return SmallVector<Value>();
       });
-    Value last;
-    if (columnTasks > 1)
-      last = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, columnTask, end);
-    lanes.when(last, [&] {
-      column = lanes.index(columns - ragged);
-      block = lanes.block(ragged, cpu.lanes());
-      emitTask();
-    });
-    return SmallVector<Value>();
-  });
   func::ReturnOp::create(b);
   return kernel;
 }
@@ -353,7 +384,8 @@ FailureOr<func::FuncOp> emitColumns(func::FuncOp tensors, ModuleOp target, const
   // With one column, the rows are the last axis.
   unsigned dimensions = (*graph)->sizes.size();
   if (dimensions == 0 || llvm::any_of((*graph)->nodes(), [&](auto &node) {
-        return node->kind == RowNode::Kind::Reduce && node->reduced.size() == 1 && node->reduced[0] == dimensions - 1;
+        return node->kind == RowNode::Kind::Reduce && node->reduced.size() == 1 &&
+               node->reduced[0] == dimensions - 1;
       }))
     return emitRows(tensors, target, cpu);
   ImplicitLocOpBuilder builder(tensors.getLoc(), tensors.getContext());

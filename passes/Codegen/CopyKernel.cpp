@@ -1,8 +1,11 @@
 //===- CopyKernel.cpp - Kernels that move elements ------------------------===//
 //
-// Each piece (CopyPieces.h) becomes a loop over its outer loops' iterations, cut into tasks, around one of four inner parts:
-//   - a run that is contiguous on both sides: vector loads and stores; a constant or broadcast run stores one vector over and over;
-//   - a run that is strided at the source where another loop is contiguous there (a transpose): 8 x 8 blocks, loaded as rows, transposed in
+// Each piece (CopyPieces.h) becomes a loop over its outer loops' iterations, cut into tasks, around
+// one of four inner parts:
+//   - a run that is contiguous on both sides: vector loads and stores; a constant or broadcast run
+//   stores one vector over and over;
+//   - a run that is strided at the source where another loop is contiguous there (a transpose): 8 x
+//   8 blocks, loaded as rows, transposed in
 //     registers, stored as rows;
 //   - any other strided source: gathered into vectors;
 //   - a strided destination: element by element (only padding between elements writes so).
@@ -42,8 +45,8 @@ private:
 
   struct Plan {
     CopyPiece piece;
-    int run = -1;        ///< loop with destination stride 1, or -1
-    int across = -1;     ///< loop with source stride 1 of a transpose, or -1
+    int run = -1;    ///< loop with destination stride 1, or -1
+    int across = -1; ///< loop with source stride 1 of a transpose, or -1
     SmallVector<unsigned> outer;
     int64_t iterations = 1, perTask = 1, tasks = 1;
   };
@@ -104,7 +107,8 @@ void CopyEmitter::divide(CopyPiece piece, std::vector<Plan> &plans) const {
   plans.push_back(std::move(whole));
 }
 
-void CopyEmitter::blocks(int64_t size, int64_t width, llvm::function_ref<void(Value, int64_t)> body) {
+void CopyEmitter::blocks(int64_t size, int64_t width,
+                         llvm::function_ref<void(Value, int64_t)> body) {
   int64_t rest = size % width, whole = size - rest;
   if (whole)
     lanes.loop(lanes.index(0), lanes.index(whole), width, {}, [&](Value at, ValueRange) {
@@ -120,9 +124,11 @@ void CopyEmitter::emitRun(const Plan &plan, Value to, Value from) {
   Value target = outputs[piece.result], source = piece.input >= 0 ? inputs[piece.input] : Value();
   // Elements of one byte fill a register sooner.
   int64_t most = 4 * cpu.vectorBits / 8 / storageBytes(piece.element), least = 4;
-  int64_t size = plan.run < 0 ? 1 : piece.sizes[plan.run], stride = plan.run < 0 ? 0 : piece.from[plan.run];
+  int64_t size = plan.run < 0 ? 1 : piece.sizes[plan.run],
+          stride = plan.run < 0 ? 0 : piece.from[plan.run];
   if (size == 1) {
-    Value value = source ? lanes.loadScalar(source, from, piece.element) : arith::ConstantOp::create(b, piece.fill).getResult();
+    Value value = source ? lanes.loadScalar(source, from, piece.element)
+                         : arith::ConstantOp::create(b, piece.fill).getResult();
     lanes.storeScalar(value, target, to);
     return;
   }
@@ -131,15 +137,18 @@ void CopyEmitter::emitRun(const Plan &plan, Value to, Value from) {
     uniform = arith::ConstantOp::create(b, piece.fill);
   else if (stride == 0)
     uniform = lanes.loadScalar(source, from, piece.element);
-  int64_t width = std::min<int64_t>(most, llvm::bit_floor(static_cast<uint64_t>(std::max(size, least))));
+  int64_t width =
+      std::min<int64_t>(most, llvm::bit_floor(static_cast<uint64_t>(std::max(size, least))));
   if (stride > 1)
     width = std::min<int64_t>(width, cpu.lanes());
   blocks(size, width, [&](Value at, int64_t active) {
-    LaneBlock block = active == width ? LaneBlock{width, width, nullptr} : lanes.block(active, std::min(width, least));
+    LaneBlock block = active == width ? LaneBlock{width, width, nullptr}
+                                      : lanes.block(active, std::min(width, least));
     Value value = uniform;
     if (!value)
       value = stride == 1 ? lanes.load(source, lanes.add(from, at), piece.element, block)
-                          : lanes.loadStrided(source, lanes.add(from, lanes.scaled(at, stride)), stride, piece.element, block);
+                          : lanes.loadStrided(source, lanes.add(from, lanes.scaled(at, stride)),
+                                              stride, piece.element, block);
     lanes.store(value, target, lanes.add(to, at), block);
   });
 }
@@ -167,20 +176,25 @@ void CopyEmitter::emitTile(const Plan &plan, Value to, Value from, int64_t runs,
   LaneBlock reads = lanes.block(acrosses, tile), writes = lanes.block(runs, tile);
   SmallVector<Value> rows;
   for (int64_t i = 0; i < runs; ++i)
-    rows.push_back(lanes.load(inputs[piece.input], lanes.add(from, lanes.index(i * piece.from[plan.run])), piece.element, reads));
+    rows.push_back(lanes.load(inputs[piece.input],
+                              lanes.add(from, lanes.index(i * piece.from[plan.run])), piece.element,
+                              reads));
   while (static_cast<int64_t>(rows.size()) < tile)
     rows.push_back(rows.front()); // lanes that the store masks off
   rows = transpose(std::move(rows));
   for (int64_t i = 0; i < acrosses; ++i)
-    lanes.store(rows[i], outputs[piece.result], lanes.add(to, lanes.index(i * piece.to[plan.across])), writes);
+    lanes.store(rows[i], outputs[piece.result],
+                lanes.add(to, lanes.index(i * piece.to[plan.across])), writes);
 }
 
 void CopyEmitter::emitTranspose(const Plan &plan, Value to, Value from) {
   const CopyPiece &piece = plan.piece;
   blocks(piece.sizes[plan.across], tile, [&](Value across, int64_t acrosses) {
-    Value rowTo = lanes.add(to, lanes.scaled(across, piece.to[plan.across])), rowFrom = lanes.add(from, across);
+    Value rowTo = lanes.add(to, lanes.scaled(across, piece.to[plan.across])),
+          rowFrom = lanes.add(from, across);
     blocks(piece.sizes[plan.run], tile, [&](Value run, int64_t runs) {
-      emitTile(plan, lanes.add(rowTo, run), lanes.add(rowFrom, lanes.scaled(run, piece.from[plan.run])), runs, acrosses);
+      emitTile(plan, lanes.add(rowTo, run),
+               lanes.add(rowFrom, lanes.scaled(run, piece.from[plan.run])), runs, acrosses);
     });
   });
 }
@@ -192,7 +206,8 @@ void CopyEmitter::emitPlan(const Plan &plan, Value begin, Value end) {
     int64_t inner = 1;
     for (unsigned k = plan.outer.size(); k-- > 0;) {
       unsigned loop = plan.outer[k];
-      Value at = inner == 1 ? iteration : arith::DivUIOp::create(b, iteration, lanes.index(inner)).getResult();
+      Value at = inner == 1 ? iteration
+                            : arith::DivUIOp::create(b, iteration, lanes.index(inner)).getResult();
       if (k > 0)
         at = arith::RemUIOp::create(b, at, lanes.index(piece.sizes[loop]));
       inner *= piece.sizes[loop];
@@ -221,7 +236,8 @@ FailureOr<func::FuncOp> CopyEmitter::emit(exec::KernelOp kernel, ModuleOp target
   SmallVector<Type> buffers;
   for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(), kernel.getResultTypes()))
     buffers.push_back(bufferType(cast<RankedTensorType>(type)));
-  func::FuncOp function = createKernelFunction(target, kernel.getLoc(), kernel.getName(), buffers, tasks, /*scratchBytes=*/0);
+  func::FuncOp function = createKernelFunction(target, kernel.getLoc(), kernel.getName(), buffers,
+                                               tasks, /*scratchBytes=*/0);
   b.setInsertionPointToStart(&function.getBody().front());
   auto arguments = function.getArguments();
   for (unsigned i = 0; i < buffers.size(); ++i)
@@ -235,7 +251,8 @@ FailureOr<func::FuncOp> CopyEmitter::emit(exec::KernelOp kernel, ModuleOp target
       Value high = arith::MinSIOp::create(b, low, lanes.index(start + plan.tasks));
       return arith::SubIOp::create(b, high, lanes.index(start));
     };
-    Value from = lanes.scaled(clip(first), plan.perTask), to = lanes.scaled(clip(last), plan.perTask);
+    Value from = lanes.scaled(clip(first), plan.perTask),
+          to = lanes.scaled(clip(last), plan.perTask);
     if (plan.iterations % plan.perTask)
       to = arith::MinUIOp::create(b, to, lanes.index(plan.iterations));
     emitPlan(plan, from, to);
@@ -247,7 +264,8 @@ FailureOr<func::FuncOp> CopyEmitter::emit(exec::KernelOp kernel, ModuleOp target
 
 } // namespace
 
-FailureOr<func::FuncOp> emitCopyKernel(exec::KernelOp kernel, ModuleOp target, const CpuTarget &cpu) {
+FailureOr<func::FuncOp> emitCopyKernel(exec::KernelOp kernel, ModuleOp target,
+                                       const CpuTarget &cpu) {
   ImplicitLocOpBuilder builder(kernel.getLoc(), kernel.getContext());
   return CopyEmitter(cpu, builder).emit(kernel, target);
 }

@@ -1,9 +1,10 @@
 //===- CopyPieces.cpp - Moves of elements as strided loop nests -----------===//
 //
-// Walks from each result to the inputs. On the way a *nest* carries its loops, where each iteration writes, and the index it reads in the
-// value at hand: per axis a constant and a coefficient per loop. Views rewrite the index. Where an op takes its elements from several
-// places (concat, pad), a loop is cut into arithmetic progressions, one nest each, so pieces never overlap. A reshape may need a loop cut
-// in two before its index fits the new axes.
+// Walks from each result to the inputs. On the way a *nest* carries its loops, where each iteration
+// writes, and the index it reads in the value at hand: per axis a constant and a coefficient per
+// loop. Views rewrite the index. Where an op takes its elements from several places (concat, pad),
+// a loop is cut into arithmetic progressions, one nest each, so pieces never overlap. A reshape may
+// need a loop cut in two before its index fits the new axes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +60,9 @@ struct Nest {
   }
 };
 
-ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
 
 SmallVector<int64_t> strides(ArrayRef<int64_t> shape) {
   SmallVector<int64_t> result(shape.size(), 1);
@@ -75,7 +78,8 @@ public:
 
 private:
   LogicalResult reshape(Operation *op, Value source, ArrayRef<int64_t> shape, Nest nest);
-  LogicalResult segments(Operation *op, unsigned axis, const Nest &nest, ArrayRef<std::tuple<int64_t, int64_t, Value>> parts);
+  LogicalResult segments(Operation *op, unsigned axis, const Nest &nest,
+                         ArrayRef<std::tuple<int64_t, int64_t, Value>> parts);
   void fill(Nest nest, TypedAttr value) {
     if (nest.piece.count() == 0)
       return;
@@ -86,15 +90,20 @@ private:
 };
 
 /// parts: (first position, length along the axis, value), side by side from 0 on.
-LogicalResult Tracer::segments(Operation *op, unsigned axis, const Nest &nest, ArrayRef<std::tuple<int64_t, int64_t, Value>> parts) {
+LogicalResult Tracer::segments(Operation *op, unsigned axis, const Nest &nest,
+                               ArrayRef<std::tuple<int64_t, int64_t, Value>> parts) {
   int loop = nest.loopOf(axis);
   if (loop == -2)
-    return op->emitOpError("joins elements along an axis that later ops merge with another; copy in two kernels");
-  int64_t base = nest.index[axis].base, coefficient = loop < 0 ? 1 : nest.index[axis].coefficients[loop];
+    return op->emitOpError(
+        "joins elements along an axis that later ops merge with another; copy in two kernels");
+  int64_t base = nest.index[axis].base,
+          coefficient = loop < 0 ? 1 : nest.index[axis].coefficients[loop];
   int64_t size = loop < 0 ? 1 : nest.piece.sizes[loop];
   for (auto [first, length, value] : parts) {
     // The iterations whose position lies in the part.
-    auto reach = [&](int64_t limit) { return std::clamp<int64_t>(llvm::divideCeilSigned(limit - base, coefficient), 0, size); };
+    auto reach = [&](int64_t limit) {
+      return std::clamp<int64_t>(llvm::divideCeilSigned(limit - base, coefficient), 0, size);
+    };
     int64_t begin = reach(first), end = reach(first + length);
     if (begin == end)
       continue;
@@ -136,7 +145,8 @@ LogicalResult Tracer::reshape(Operation *op, Value source, ArrayRef<int64_t> sha
         if (++axis == target.size())
           break;
       if (axis == target.size())
-        return op->emitOpError("reads its source across axes in a way that is no strided copy; copy in two kernels");
+        return op->emitOpError(
+            "reads its source across axes in a way that is no strided copy; copy in two kernels");
       int64_t step = coefficient / newStrides[axis];
       if (largest[axis] + step * (size - 1) < target[axis]) {
         largest[axis] += step * (size - 1);
@@ -146,7 +156,8 @@ LogicalResult Tracer::reshape(Operation *op, Value source, ArrayRef<int64_t> sha
       // The loop runs on into the next outer axis: cut it where the axis is full.
       int64_t inner = target[axis] / step;
       if (inner <= 1 || inner >= size || target[axis] % step || size % inner)
-        return op->emitOpError("reads its source across axes in a way that is no strided copy; copy in two kernels");
+        return op->emitOpError(
+            "reads its source across axes in a way that is no strided copy; copy in two kernels");
       nest.cut(loop, inner);
       again = true;
       break;
@@ -200,14 +211,17 @@ LogicalResult Tracer::trace(Value value, Nest nest) {
     return trace(broadcast.getX(), std::move(nest));
   }
   if (auto slice = dyn_cast<nn::SliceOp>(op)) {
-    for (auto [axis, start, stride] : llvm::zip_equal(nest.index, slice.getStarts(), slice.getStrides())) {
+    for (auto [axis, start, stride] :
+         llvm::zip_equal(nest.index, slice.getStarts(), slice.getStrides())) {
       axis.base = axis.base * stride + start;
       for (int64_t &c : axis.coefficients)
         c *= stride;
     }
     return trace(slice.getX(), std::move(nest));
   }
-  auto normal = [&](int64_t axis) { return axis < 0 ? axis + static_cast<int64_t>(nest.index.size()) : axis; };
+  auto normal = [&](int64_t axis) {
+    return axis < 0 ? axis + static_cast<int64_t>(nest.index.size()) : axis;
+  };
   if (auto split = dyn_cast<nn::SplitOp>(op)) {
     int64_t axis = normal(static_cast<int64_t>(split.getAxis()));
     nest.index[axis].base += cast<OpResult>(value).getResultNumber() * shapeOf(value)[axis];
@@ -230,17 +244,21 @@ LogicalResult Tracer::trace(Value value, Nest nest) {
     TypedAttr zero = builder.getZeroAttr(nest.piece.element);
     std::vector<Nest> nests = {std::move(nest)};
     for (unsigned axis = 0; axis < shapeOf(value).size(); ++axis) {
-      int64_t low = pad.getLow()[axis], step = pad.getInterior()[axis] + 1, length = shapeOf(pad.getX())[axis];
+      int64_t low = pad.getLow()[axis], step = pad.getInterior()[axis] + 1,
+              length = shapeOf(pad.getX())[axis];
       std::vector<Nest> next;
       for (Nest &part : nests) {
         int loop = part.loopOf(axis);
         if (loop == -2)
-          return op->emitOpError("pads an axis that later ops merge with another; copy in two kernels");
+          return op->emitOpError(
+              "pads an axis that later ops merge with another; copy in two kernels");
         auto at = [&](int64_t iteration) {
-          return part.index[axis].base + (loop < 0 ? 0 : part.index[axis].coefficients[loop] * iteration);
+          return part.index[axis].base +
+                 (loop < 0 ? 0 : part.index[axis].coefficients[loop] * iteration);
         };
         auto inside = [&](int64_t position) {
-          return position >= low && position < low + step * (length - 1) + 1 && (position - low) % step == 0;
+          return position >= low && position < low + step * (length - 1) + 1 &&
+                 (position - low) % step == 0;
         };
         auto enter = [&](Nest chosen) {
           chosen.index[axis].base = (chosen.index[axis].base - low) / step;
@@ -303,7 +321,8 @@ void CopyPiece::normalise() {
   CopyPiece result = *this;
   result.sizes.clear(), result.to.clear(), result.from.clear();
   for (unsigned i : order) {
-    if (!result.sizes.empty() && result.to.back() == to[i] * sizes[i] && result.from.back() == from[i] * sizes[i]) {
+    if (!result.sizes.empty() && result.to.back() == to[i] * sizes[i] &&
+        result.from.back() == from[i] * sizes[i]) {
       result.sizes.back() *= sizes[i];
       result.to.back() = to[i], result.from.back() = from[i];
     } else {
@@ -313,7 +332,8 @@ void CopyPiece::normalise() {
   *this = std::move(result);
 }
 
-std::pair<CopyPiece, std::optional<CopyPiece>> CopyPiece::split(unsigned loop, int64_t block) const {
+std::pair<CopyPiece, std::optional<CopyPiece>> CopyPiece::split(unsigned loop,
+                                                                int64_t block) const {
   int64_t blocks = sizes[loop] / block, rest = sizes[loop] % block;
   CopyPiece main = *this;
   main.sizes[loop] = block;

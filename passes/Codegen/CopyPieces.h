@@ -1,7 +1,8 @@
 //===- CopyPieces.h - Moves of elements as strided loop nests -------------===//
 //
-// What a copy kernel does: for each result, a set of disjoint pieces that cover it. A piece is a loop nest with one source and one
-// destination stride per loop; a transpose differs from a slice in nothing but its strides.
+// What a copy kernel does: for each result, a set of disjoint pieces that cover it. A piece is a
+// loop nest with one source and one destination stride per loop; a transpose differs from a slice
+// in nothing but its strides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,22 +15,24 @@ namespace descent {
 
 struct CopyPiece {
   unsigned result = 0;
-  int input = -1;                       ///< -1: every element is `fill`
+  int input = -1; ///< -1: every element is `fill`
   mlir::TypedAttr fill;
   mlir::Type element;
-  llvm::SmallVector<int64_t, 6> sizes;  ///< of the loops
+  llvm::SmallVector<int64_t, 6> sizes; ///< of the loops
   llvm::SmallVector<int64_t, 6> to, from;
   int64_t toBase = 0, fromBase = 0;
 
   int64_t count() const;
-  /// Drops loops of size 1, orders loops by destination stride, largest first, and joins neighbours that are one run on both sides.
+  /// Drops loops of size 1, orders loops by destination stride, largest first, and joins neighbours
+  /// that are one run on both sides.
   void normalise();
-  /// Makes loop `loop` an outer one over blocks of `block` iterations and an inner one; what is left over becomes the second piece.
+  /// Makes loop `loop` an outer one over blocks of `block` iterations and an inner one; what is
+  /// left over becomes the second piece.
   std::pair<CopyPiece, std::optional<CopyPiece>> split(unsigned loop, int64_t block) const;
 };
 
-/// The pieces of a kernel of nn.reshape, transpose, broadcast, slice, pad, concat, split and constants of one value. Emits an error at
-/// other ops.
+/// The pieces of a kernel of nn.reshape, transpose, broadcast, slice, pad, concat, split and
+/// constants of one value. Emits an error at other ops.
 mlir::FailureOr<std::vector<CopyPiece>> copyPieces(exec::KernelOp kernel);
 
 } // namespace descent

@@ -1,6 +1,7 @@
 //===- EmitLoopKernels.cpp - The loop generators as a pass ----------------===//
 //
-// Lets tests write a kernel's linalg form by hand. In compilation the generators are called through KernelEmitter.h.
+// Lets tests write a kernel's linalg form by hand. In compilation the generators are called through
+// KernelEmitter.h.
 //
 //===----------------------------------------------------------------------===//
 

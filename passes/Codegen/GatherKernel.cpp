@@ -2,12 +2,14 @@
 //
 // gather: tasks are blocks of indices; each copies rows of the table.
 //
-// scatter: tasks are blocks of columns. A task clears its columns of the table and then adds the rows of dy in the order of the indices,
-// so repeated indices add in one fixed order whatever the number of threads, and rows that no index names are exactly 0. A table narrower
-// than f32 is summed in scratch and rounded once.
+// scatter: tasks are blocks of columns. A task clears its columns of the table and then adds the
+// rows of dy in the order of the indices, so repeated indices add in one fixed order whatever the
+// number of threads, and rows that no index names are exactly 0. A table narrower than f32 is
+// summed in scratch and rounded once.
 //
-// A negative index counts from the end. The runtime checks a batch's indices before a step and names what is out of range; the clamp here
-// only keeps an unchecked index inside the table's memory.
+// A negative index counts from the end. The runtime checks a batch's indices before a step and
+// names what is out of range; the clamp here only keeps an unchecked index inside the table's
+// memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,13 +26,14 @@ using namespace mlir;
 namespace descent {
 
 /// The only op of a kernel, whose operands are the kernel's inputs.
-template <typename OpTy>
-static FailureOr<OpTy> soleOp(exec::KernelOp kernel) {
+template <typename OpTy> static FailureOr<OpTy> soleOp(exec::KernelOp kernel) {
   Block &body = kernel.getBody().front();
   auto op = dyn_cast<OpTy>(body.front());
-  if (!op || op->getNextNode() != body.getTerminator() || op->getOperands() != body.getArguments() ||
+  if (!op || op->getNextNode() != body.getTerminator() ||
+      op->getOperands() != body.getArguments() ||
       op->getResults() != body.getTerminator()->getOperands())
-    return kernel.emitError() << "a kernel of kind \"" << kernel.getKind() << "\" holds one op, '" << OpTy::getOperationName()
+    return kernel.emitError() << "a kernel of kind \"" << kernel.getKind() << "\" holds one op, '"
+                              << OpTy::getOperationName()
                               << "', on the kernel's inputs in their order",
            failure();
   return op;
@@ -38,7 +41,8 @@ static FailureOr<OpTy> soleOp(exec::KernelOp kernel) {
 
 static Value tableRow(Lanes &lanes, Value indices, Value at, Type element, int64_t rows) {
   ImplicitLocOpBuilder &b = lanes.b;
-  Value row = arith::IndexCastOp::create(b, b.getIndexType(), lanes.loadScalar(indices, at, element));
+  Value row =
+      arith::IndexCastOp::create(b, b.getIndexType(), lanes.loadScalar(indices, at, element));
   Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, lanes.index(0));
   row = arith::SelectOp::create(b, negative, arith::AddIOp::create(b, row, lanes.index(rows)), row);
   row = arith::MaxSIOp::create(b, row, lanes.index(0));
@@ -58,25 +62,30 @@ static void overColumns(Lanes &lanes, int64_t columns, int64_t width, int64_t le
     body(lanes.index(whole), lanes.block(rest, least));
 }
 
-FailureOr<func::FuncOp> emitGatherKernel(exec::KernelOp kernel, ModuleOp target, const CpuTarget &cpu) {
+FailureOr<func::FuncOp> emitGatherKernel(exec::KernelOp kernel, ModuleOp target,
+                                         const CpuTarget &cpu) {
   auto op = soleOp<nn::EmbeddingOp>(kernel);
   if (failed(op))
     return failure();
   auto indicesType = cast<RankedTensorType>(op->getIndices().getType());
   auto tableType = cast<RankedTensorType>(op->getTable().getType());
-  int64_t count = indicesType.getNumElements(), columns = tableType.getShape().back(), rows = tableType.getShape().front();
+  int64_t count = indicesType.getNumElements(), columns = tableType.getShape().back(),
+          rows = tableType.getShape().front();
   int64_t bytes = 2 * columns * storageBytes(tableType.getElementType());
-  int64_t perTask = std::clamp<int64_t>((16 << 10) / bytes, 1, count), tasks = llvm::divideCeil(count, perTask);
+  int64_t perTask = std::clamp<int64_t>((16 << 10) / bytes, 1, count),
+          tasks = llvm::divideCeil(count, perTask);
 
   ImplicitLocOpBuilder b(kernel.getLoc(), kernel.getContext());
   Lanes lanes(b);
   SmallVector<Type> buffers = {bufferType(indicesType), bufferType(tableType),
                                bufferType(cast<RankedTensorType>(op->getY().getType()))};
-  func::FuncOp function = createKernelFunction(target, kernel.getLoc(), kernel.getName(), buffers, tasks, 0);
+  func::FuncOp function =
+      createKernelFunction(target, kernel.getLoc(), kernel.getName(), buffers, tasks, 0);
   b.setInsertionPointToStart(&function.getBody().front());
   Value indices = lanes.flat(function.getArgument(0)), table = lanes.flat(function.getArgument(1)),
         y = lanes.flat(function.getArgument(2));
-  Value from = lanes.scaled(function.getArgument(3), perTask), to = lanes.scaled(function.getArgument(4), perTask);
+  Value from = lanes.scaled(function.getArgument(3), perTask),
+        to = lanes.scaled(function.getArgument(4), perTask);
   if (count % perTask)
     to = arith::MinUIOp::create(b, to, lanes.index(count));
   lanes.loop(from, to, 1, {}, [&](Value i, ValueRange) {
@@ -92,17 +101,20 @@ FailureOr<func::FuncOp> emitGatherKernel(exec::KernelOp kernel, ModuleOp target,
   return function;
 }
 
-FailureOr<func::FuncOp> emitScatterKernel(exec::KernelOp kernel, ModuleOp target, const CpuTarget &cpu) {
+FailureOr<func::FuncOp> emitScatterKernel(exec::KernelOp kernel, ModuleOp target,
+                                          const CpuTarget &cpu) {
   auto op = soleOp<nn::EmbeddingGradOp>(kernel);
   if (failed(op))
     return failure();
   auto gradType = cast<RankedTensorType>(op->getDy().getType());
   auto indicesType = cast<RankedTensorType>(op->getIndices().getType());
   auto tableType = cast<RankedTensorType>(op->getDtable().getType());
-  int64_t count = indicesType.getNumElements(), columns = tableType.getShape().back(), rows = tableType.getShape().front();
+  int64_t count = indicesType.getNumElements(), columns = tableType.getShape().back(),
+          rows = tableType.getShape().front();
   Type element = tableType.getElementType();
   bool narrow = !element.isF32();
-  // Blocks as wide as leaves some for every thread, but at least a register: a narrower one wastes its cache lines.
+  // Blocks as wide as leaves some for every thread, but at least a register: a narrower one wastes
+  // its cache lines.
   int64_t width = 4 * cpu.lanes();
   while (width > cpu.lanes() && llvm::divideCeil(columns, width) < 8)
     width /= 2;
@@ -111,8 +123,10 @@ FailureOr<func::FuncOp> emitScatterKernel(exec::KernelOp kernel, ModuleOp target
   ImplicitLocOpBuilder b(kernel.getLoc(), kernel.getContext());
   Lanes lanes(b);
   Type f32 = b.getF32Type();
-  SmallVector<Type> buffers = {bufferType(gradType), bufferType(indicesType), bufferType(tableType)};
-  func::FuncOp function = createKernelFunction(target, kernel.getLoc(), kernel.getName(), buffers, tasks, narrow ? rows * width * 4 : 0);
+  SmallVector<Type> buffers = {bufferType(gradType), bufferType(indicesType),
+                               bufferType(tableType)};
+  func::FuncOp function = createKernelFunction(target, kernel.getLoc(), kernel.getName(), buffers,
+                                               tasks, narrow ? rows * width * 4 : 0);
   b.setInsertionPointToStart(&function.getBody().front());
   Value dy = lanes.flat(function.getArgument(0)), indices = lanes.flat(function.getArgument(1)),
         table = lanes.flat(function.getArgument(2));
@@ -120,18 +134,25 @@ FailureOr<func::FuncOp> emitScatterKernel(exec::KernelOp kernel, ModuleOp target
   int64_t pitch = narrow ? width : columns;
 
   auto emitTask = [&](Value column, const LaneBlock &block) {
-    auto at = [&](Value row) { return narrow ? lanes.scaled(row, pitch) : lanes.add(lanes.scaled(row, pitch), column); };
+    auto at = [&](Value row) {
+      return narrow ? lanes.scaled(row, pitch) : lanes.add(lanes.scaled(row, pitch), column);
+    };
     Value zero = lanes.splat(b.getF32FloatAttr(0), block.width);
-    auto wide = [&](Value v) { return narrow ? arith::ExtFOp::create(b, VectorType::get({block.width}, f32), v).getResult() : v; };
+    auto wide = [&](Value v) {
+      return narrow ? arith::ExtFOp::create(b, VectorType::get({block.width}, f32), v).getResult()
+                    : v;
+    };
     lanes.loop(lanes.index(0), lanes.index(rows), 1, {}, [&](Value row, ValueRange) {
       lanes.store(zero, sums, at(row), block);
       return SmallVector<Value>();
     });
     lanes.loop(lanes.index(0), lanes.index(count), 1, {}, [&](Value i, ValueRange) {
       Value row = tableRow(lanes, indices, i, indicesType.getElementType(), rows);
-      Value value = wide(lanes.load(dy, lanes.add(lanes.scaled(i, columns), column), element, block));
+      Value value =
+          wide(lanes.load(dy, lanes.add(lanes.scaled(i, columns), column), element, block));
       Value place = at(row);
-      lanes.store(arith::AddFOp::create(b, lanes.load(sums, place, f32, block), value), sums, place, block);
+      lanes.store(arith::AddFOp::create(b, lanes.load(sums, place, f32, block), value), sums, place,
+                  block);
       return SmallVector<Value>();
     });
     if (narrow)
@@ -149,7 +170,9 @@ FailureOr<func::FuncOp> emitScatterKernel(exec::KernelOp kernel, ModuleOp target
       isFull = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, task, lanes.index(tasks - 1));
     }
     if (columns >= width)
-      lanes.when(isFull, [&] { emitTask(lanes.scaled(task, width), LaneBlock{width, width, nullptr}); });
+      lanes.when(isFull, [&] {
+        emitTask(lanes.scaled(task, width), LaneBlock{width, width, nullptr});
+      });
     if (rest)
       lanes.when(isLast, [&] { emitTask(lanes.index(columns - rest), lanes.block(rest, 4)); });
     return SmallVector<Value>();

@@ -8,14 +8,16 @@ using namespace mlir;
 
 namespace descent {
 
-FailureOr<func::FuncOp> emitRowsKernel(exec::KernelOp kernel, ModuleOp target, const CpuTarget &cpu) {
+FailureOr<func::FuncOp> emitRowsKernel(exec::KernelOp kernel, ModuleOp target,
+                                       const CpuTarget &cpu) {
   auto tensors = lowerToTensorForm(kernel);
   if (failed(tensors))
     return failure();
   return emitRows(**tensors, target, cpu);
 }
 
-FailureOr<func::FuncOp> emitColumnsKernel(exec::KernelOp kernel, ModuleOp target, const CpuTarget &cpu) {
+FailureOr<func::FuncOp> emitColumnsKernel(exec::KernelOp kernel, ModuleOp target,
+                                          const CpuTarget &cpu) {
   auto tensors = lowerToTensorForm(kernel);
   if (failed(tensors))
     return failure();

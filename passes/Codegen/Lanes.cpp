@@ -13,7 +13,8 @@ namespace descent {
 Type storageType(Type element) {
   if (element.isInteger(1))
     return IntegerType::get(element.getContext(), 8);
-  // Where the CPU has no such floats, masked loads of them are taken apart into conversions from and to f32, one call a lane.
+  // Where the CPU has no such floats, masked loads of them are taken apart into conversions from
+  // and to f32, one call a lane.
   if (element.isBF16() || element.isF16())
     return IntegerType::get(element.getContext(), 16);
   return element;
@@ -21,7 +22,9 @@ Type storageType(Type element) {
 
 int64_t storageBytes(Type element) { return storageType(element).getIntOrFloatBitWidth() / 8; }
 
-MemRefType bufferType(RankedTensorType type) { return MemRefType::get(type.getShape(), storageType(type.getElementType())); }
+MemRefType bufferType(RankedTensorType type) {
+  return MemRefType::get(type.getShape(), storageType(type.getElementType()));
+}
 
 Value Lanes::index(int64_t value) { return arith::ConstantIndexOp::create(b, value); }
 
@@ -31,7 +34,9 @@ Value Lanes::add(Value a, Value offset) {
   return arith::AddIOp::create(b, a, offset);
 }
 
-Value Lanes::scaled(Value a, int64_t factor) { return factor == 1 ? a : arith::MulIOp::create(b, a, index(factor)); }
+Value Lanes::scaled(Value a, int64_t factor) {
+  return factor == 1 ? a : arith::MulIOp::create(b, a, index(factor));
+}
 
 SmallVector<Value> Lanes::loop(Value from, Value to, int64_t step, ValueRange carried,
                                function_ref<SmallVector<Value>(Value, ValueRange)> body) {
@@ -58,12 +63,14 @@ Value Lanes::flat(Value buffer) {
   if (type.getRank() == 1)
     return buffer;
   auto flatType = MemRefType::get({type.getNumElements()}, type.getElementType());
-  return memref::ReinterpretCastOp::create(b, flatType, buffer, /*offset=*/int64_t{0}, ArrayRef<int64_t>{type.getNumElements()},
+  return memref::ReinterpretCastOp::create(b, flatType, buffer, /*offset=*/int64_t{0},
+                                           ArrayRef<int64_t>{type.getNumElements()},
                                            ArrayRef<int64_t>{1});
 }
 
 Value Lanes::scratchView(Value scratch, int64_t byteOffset, int64_t count, Type element) {
-  return memref::ViewOp::create(b, MemRefType::get({count}, storageType(element)), scratch, index(byteOffset), ValueRange());
+  return memref::ViewOp::create(b, MemRefType::get({count}, storageType(element)), scratch,
+                                index(byteOffset), ValueRange());
 }
 
 LaneBlock Lanes::block(int64_t count, int64_t least) {
@@ -72,7 +79,8 @@ LaneBlock Lanes::block(int64_t count, int64_t least) {
     width *= 2;
   LaneBlock block{width, count, nullptr};
   if (width != count)
-    block.mask = vector::ConstantMaskOp::create(b, VectorType::get({width}, b.getI1Type()), ArrayRef<int64_t>{count});
+    block.mask = vector::ConstantMaskOp::create(b, VectorType::get({width}, b.getI1Type()),
+                                                ArrayRef<int64_t>{count});
   return block;
 }
 
@@ -103,14 +111,17 @@ Value Lanes::loadScalar(Value flat, Value offset, Type element) {
   return fromStorage(b, memref::LoadOp::create(b, flat, offset), element);
 }
 
-void Lanes::storeScalar(Value value, Value flat, Value offset) { memref::StoreOp::create(b, toStorage(b, value), flat, offset); }
+void Lanes::storeScalar(Value value, Value flat, Value offset) {
+  memref::StoreOp::create(b, toStorage(b, value), flat, offset);
+}
 
 Value Lanes::load(Value flat, Value offset, Type element, const LaneBlock &block) {
   auto type = VectorType::get({block.width}, storageType(element));
   if (!block.mask)
     return fromStorage(b, vector::LoadOp::create(b, type, flat, offset), element);
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
-  return fromStorage(b, vector::MaskedLoadOp::create(b, type, flat, offset, block.mask, zero), element);
+  return fromStorage(b, vector::MaskedLoadOp::create(b, type, flat, offset, block.mask, zero),
+                     element);
 }
 
 void Lanes::store(Value value, Value flat, Value offset, const LaneBlock &block) {
@@ -121,7 +132,8 @@ void Lanes::store(Value value, Value flat, Value offset, const LaneBlock &block)
     vector::StoreOp::create(b, value, flat, offset);
 }
 
-Value Lanes::loadStrided(Value flat, Value offset, int64_t stride, Type element, const LaneBlock &block) {
+Value Lanes::loadStrided(Value flat, Value offset, int64_t stride, Type element,
+                         const LaneBlock &block) {
   auto type = VectorType::get({block.width}, storageType(element));
   SmallVector<int32_t> positions;
   for (int64_t i = 0; i < block.width; ++i)
@@ -129,14 +141,17 @@ Value Lanes::loadStrided(Value flat, Value offset, int64_t stride, Type element,
   Value lanes = arith::ConstantOp::create(b, b.getI32VectorAttr(positions));
   Value mask = block.mask;
   if (!mask)
-    mask = vector::ConstantMaskOp::create(b, VectorType::get({block.width}, b.getI1Type()), ArrayRef<int64_t>{block.width});
+    mask = vector::ConstantMaskOp::create(b, VectorType::get({block.width}, b.getI1Type()),
+                                          ArrayRef<int64_t>{block.width});
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
-  return fromStorage(b, vector::GatherOp::create(b, type, flat, ValueRange{offset}, lanes, mask, zero), element);
+  return fromStorage(
+      b, vector::GatherOp::create(b, type, flat, ValueRange{offset}, lanes, mask, zero), element);
 }
 
 Value Lanes::splat(TypedAttr value, int64_t width) {
   auto type = VectorType::get({width}, value.getType());
-  return arith::ConstantOp::create(b, cast<TypedAttr>(DenseElementsAttr::get(type, ArrayRef<Attribute>{value})));
+  return arith::ConstantOp::create(
+      b, cast<TypedAttr>(DenseElementsAttr::get(type, ArrayRef<Attribute>{value})));
 }
 
 Value Lanes::widen(Value value, int64_t width) {
@@ -146,26 +161,32 @@ Value Lanes::widen(Value value, int64_t width) {
     return splat(cast<TypedAttr>(constant.getValue()), width);
   auto type = VectorType::get({width}, value.getType());
   if (storageType(value.getType()).isInteger(16)) {
-    // Without instructions for narrow floats a scalar one lives as f32, and moving it into a vector would be a call that rounds it back.
+    // Without instructions for narrow floats a scalar one lives as f32, and moving it into a vector
+    // would be a call that rounds it back.
     Type bits = b.getI16Type();
-    Value lanes = vector::BroadcastOp::create(b, VectorType::get({width}, bits), arith::BitcastOp::create(b, bits, value));
+    Value lanes = vector::BroadcastOp::create(b, VectorType::get({width}, bits),
+                                              arith::BitcastOp::create(b, bits, value));
     return arith::BitcastOp::create(b, type, lanes);
   }
   return vector::BroadcastOp::create(b, type, value);
 }
 
 Value Lanes::part(Value vector, int64_t from, int64_t count) {
-  return vector::ExtractStridedSliceOp::create(b, vector, ArrayRef<int64_t>{from}, ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1});
+  return vector::ExtractStridedSliceOp::create(b, vector, ArrayRef<int64_t>{from},
+                                               ArrayRef<int64_t>{count}, ArrayRef<int64_t>{1});
 }
 
-/// On sums and products only: on conversions the flag would let a rounding to a narrow type and back disappear.
+/// On sums and products only: on conversions the flag would let a rounding to a narrow type and
+/// back disappear.
 static void allowContraction(Operation *op) {
   if (!isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op))
     return;
   auto math = cast<arith::ArithFastMathInterface>(op);
-  auto flags = math.getFastMathFlagsAttr() ? math.getFastMathFlagsAttr().getValue() : arith::FastMathFlags::none;
-  op->setAttr(math.getFastMathAttrName(),
-              arith::FastMathFlagsAttr::get(op->getContext(), flags | arith::FastMathFlags::contract));
+  auto flags = math.getFastMathFlagsAttr() ? math.getFastMathFlagsAttr().getValue()
+                                           : arith::FastMathFlags::none;
+  op->setAttr(
+      math.getFastMathAttrName(),
+      arith::FastMathFlagsAttr::get(op->getContext(), flags | arith::FastMathFlags::contract));
 }
 
 Value Lanes::apply(Operation *op, ValueRange operands, int64_t width) {
@@ -181,11 +202,13 @@ Value Lanes::apply(Operation *op, ValueRange operands, int64_t width) {
   return clone->getResult(0);
 }
 
-Value Lanes::payload(linalg::GenericOp op, ArrayRef<Value> operands, ValueRange captures, int64_t width,
-                     function_ref<Value(unsigned)> loop, Operation *skip, Value wanted) {
+Value Lanes::payload(linalg::GenericOp op, ArrayRef<Value> operands, ValueRange captures,
+                     int64_t width, function_ref<Value(unsigned)> loop, Operation *skip,
+                     Value wanted) {
   IRMapping mapping;
   unsigned arguments = op.getBody()->getNumArguments();
-  for (auto [argument, value] : llvm::zip_equal(op.getBody()->getArguments(), operands.take_front(arguments)))
+  for (auto [argument, value] :
+       llvm::zip_equal(op.getBody()->getArguments(), operands.take_front(arguments)))
     if (value)
       mapping.map(argument, value);
   for (auto [capture, value] : llvm::zip_equal(captures, operands.drop_front(arguments)))
@@ -228,7 +251,8 @@ TypedAttr Lanes::neutral(Operation *combiner) {
   Type type = combiner->getResult(0).getType();
   if (auto floats = dyn_cast<FloatType>(type)) {
     if (isa<arith::MaximumFOp, arith::MinimumFOp>(combiner))
-      return b.getFloatAttr(type, APFloat::getInf(floats.getFloatSemantics(), isa<arith::MaximumFOp>(combiner)));
+      return b.getFloatAttr(
+          type, APFloat::getInf(floats.getFloatSemantics(), isa<arith::MaximumFOp>(combiner)));
     return b.getFloatAttr(type, isa<arith::MulFOp>(combiner) ? 1.0 : 0.0);
   }
   unsigned bits = type.getIntOrFloatBitWidth();
@@ -250,15 +274,18 @@ Value Lanes::combine(Operation *combiner, Value accumulator, Value value) {
   Value result = apply(combiner, {accumulator, value}, width);
   if (isa<arith::MaximumFOp, arith::MinimumFOp>(combiner)) {
     auto math = cast<arith::ArithFastMathInterface>(result.getDefiningOp());
-    auto flags = (math.getFastMathFlagsAttr() ? math.getFastMathFlagsAttr().getValue() : arith::FastMathFlags::none) |
+    auto flags = (math.getFastMathFlagsAttr() ? math.getFastMathFlagsAttr().getValue()
+                                              : arith::FastMathFlags::none) |
                  arith::FastMathFlags::nsz;
-    result.getDefiningOp()->setAttr(math.getFastMathAttrName(), arith::FastMathFlagsAttr::get(b.getContext(), flags));
+    result.getDefiningOp()->setAttr(math.getFastMathAttrName(),
+                                    arith::FastMathFlagsAttr::get(b.getContext(), flags));
   }
   return result;
 }
 
 Value Lanes::narrow(Operation *combiner, Value vector, int64_t width) {
-  for (int64_t count = cast<VectorType>(vector.getType()).getNumElements(); count > width; count /= 2)
+  for (int64_t count = cast<VectorType>(vector.getType()).getNumElements(); count > width;
+       count /= 2)
     vector = combine(combiner, part(vector, 0, count / 2), part(vector, count / 2, count / 2));
   return vector;
 }

@@ -1,7 +1,8 @@
 //===- Lanes.h - Vector code of the loop-based kernels --------------------===//
 //
-// Loads, stores and payloads on scalars or on vectors of a given number of elements. A value is *uniform* while it is a scalar; it becomes
-// a vector where it meets one. Buffers are seen as flat one-dimensional memrefs in their storage type (i8 for i1, i16 for bf16, f16).
+// Loads, stores and payloads on scalars or on vectors of a given number of elements. A value is
+// *uniform* while it is a scalar; it becomes a vector where it meets one. Buffers are seen as flat
+// one-dimensional memrefs in their storage type (i8 for i1, i16 for bf16, f16).
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +16,8 @@
 
 namespace descent {
 
-/// A piece of a run of elements: `width` lanes, of which the first `active` exist. The rest is masked off.
+/// A piece of a run of elements: `width` lanes, of which the first `active` exist. The rest is
+/// masked off.
 struct LaneBlock {
   int64_t width = 1, active = 1;
   mlir::Value mask; ///< vector<width x i1>, null if all lanes exist
@@ -35,26 +37,32 @@ public:
   mlir::Value add(mlir::Value a, mlir::Value offset);
   mlir::Value scaled(mlir::Value a, int64_t factor);
 
-  /// for (i = from; i < to; i += step); `body` gets i and the carried values and returns the next ones.
-  llvm::SmallVector<mlir::Value> loop(mlir::Value from, mlir::Value to, int64_t step, mlir::ValueRange carried,
-                                      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
+  /// for (i = from; i < to; i += step); `body` gets i and the carried values and returns the next
+  /// ones.
+  llvm::SmallVector<mlir::Value>
+  loop(mlir::Value from, mlir::Value to, int64_t step, mlir::ValueRange carried,
+       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
   /// if (condition) body; unconditional where the condition is null.
   void when(mlir::Value condition, llvm::function_ref<void()> body);
 
   /// A buffer as one dimension.
   mlir::Value flat(mlir::Value buffer);
   /// `count` elements of scratch from a byte offset, in the storage type of `element`.
-  mlir::Value scratchView(mlir::Value scratch, int64_t byteOffset, int64_t count, mlir::Type element);
+  mlir::Value scratchView(mlir::Value scratch, int64_t byteOffset, int64_t count,
+                          mlir::Type element);
 
-  /// The smallest block that holds `count` elements, in powers of two of at least `least` lanes; masked if it is larger.
+  /// The smallest block that holds `count` elements, in powers of two of at least `least` lanes;
+  /// masked if it is larger.
   LaneBlock block(int64_t count, int64_t least);
 
   mlir::Value loadScalar(mlir::Value flat, mlir::Value offset, mlir::Type element);
   void storeScalar(mlir::Value value, mlir::Value flat, mlir::Value offset);
-  mlir::Value load(mlir::Value flat, mlir::Value offset, mlir::Type element, const LaneBlock &block);
+  mlir::Value load(mlir::Value flat, mlir::Value offset, mlir::Type element,
+                   const LaneBlock &block);
   void store(mlir::Value value, mlir::Value flat, mlir::Value offset, const LaneBlock &block);
   /// Every stride-th element.
-  mlir::Value loadStrided(mlir::Value flat, mlir::Value offset, int64_t stride, mlir::Type element, const LaneBlock &block);
+  mlir::Value loadStrided(mlir::Value flat, mlir::Value offset, int64_t stride, mlir::Type element,
+                          const LaneBlock &block);
 
   /// A vector of `width` from a uniform value; vectors pass through.
   mlir::Value widen(mlir::Value value, int64_t width);
@@ -62,17 +70,22 @@ public:
   /// Contiguous lanes of a vector.
   mlir::Value part(mlir::Value vector, int64_t from, int64_t count);
 
-  /// Clones an op onto scalars or vectors; uniform operands are widened where another is a vector. Floating-point ops get `contract`.
+  /// Clones an op onto scalars or vectors; uniform operands are widened where another is a vector.
+  /// Floating-point ops get `contract`.
   mlir::Value apply(mlir::Operation *op, mlir::ValueRange operands, int64_t width);
 
-  /// The payload of a generic. `operands` are in the order of the block arguments (null where unused) and then of `captures`, `loop(k)`
-  /// yields loop k's index, scalar or vector. `skip` (a reduction's combiner) is left out. Returns the value that `wanted` maps to.
-  mlir::Value payload(mlir::linalg::GenericOp op, llvm::ArrayRef<mlir::Value> operands, mlir::ValueRange captures, int64_t width,
-                      llvm::function_ref<mlir::Value(unsigned)> loop, mlir::Operation *skip, mlir::Value wanted);
+  /// The payload of a generic. `operands` are in the order of the block arguments (null where
+  /// unused) and then of `captures`, `loop(k)` yields loop k's index, scalar or vector. `skip` (a
+  /// reduction's combiner) is left out. Returns the value that `wanted` maps to.
+  mlir::Value payload(mlir::linalg::GenericOp op, llvm::ArrayRef<mlir::Value> operands,
+                      mlir::ValueRange captures, int64_t width,
+                      llvm::function_ref<mlir::Value(unsigned)> loop, mlir::Operation *skip,
+                      mlir::Value wanted);
 
   /// The neutral element of a combiner.
   mlir::TypedAttr neutral(mlir::Operation *combiner);
-  /// combiner(accumulator, value); maxima and minima ignore the sign of zero, which costs x86 three instructions.
+  /// combiner(accumulator, value); maxima and minima ignore the sign of zero, which costs x86 three
+  /// instructions.
   mlir::Value combine(mlir::Operation *combiner, mlir::Value accumulator, mlir::Value value);
   /// All lanes into one scalar, by halves: the order is fixed by the width alone.
   mlir::Value horizontal(mlir::Operation *combiner, mlir::Value vector);

@@ -1,7 +1,7 @@
 //===- LoopKernels.h - Kernel functions from functions on tensors ---------===//
 //
-// The generators behind KernelEmitter.h that take the kernel already in linalg form: a func.func on static tensors. The pass
-// `emit-loop-kernels` exposes them to tests.
+// The generators behind KernelEmitter.h that take the kernel already in linalg form: a func.func on
+// static tensors. The pass `emit-loop-kernels` exposes them to tests.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,10 +13,13 @@
 
 namespace descent {
 
-mlir::FailureOr<mlir::func::FuncOp> emitRows(mlir::func::FuncOp tensors, mlir::ModuleOp target, const CpuTarget &cpu);
-mlir::FailureOr<mlir::func::FuncOp> emitColumns(mlir::func::FuncOp tensors, mlir::ModuleOp target, const CpuTarget &cpu);
+mlir::FailureOr<mlir::func::FuncOp> emitRows(mlir::func::FuncOp tensors, mlir::ModuleOp target,
+                                             const CpuTarget &cpu);
+mlir::FailureOr<mlir::func::FuncOp> emitColumns(mlir::func::FuncOp tensors, mlir::ModuleOp target,
+                                                const CpuTarget &cpu);
 
-/// reusableOperands for a rows kernel in linalg form; empty where the form is refused (emitRows reports why).
+/// reusableOperands for a rows kernel in linalg form; empty where the form is refused (emitRows
+/// reports why).
 llvm::SmallVector<std::pair<unsigned, unsigned>> reusableRowOperands(mlir::func::FuncOp tensors);
 
 } // namespace descent

@@ -1,8 +1,10 @@
 //===- RowGraph.cpp - What a kernel computes at one point of its domain ---===//
 //
-// Built backwards from the results: `place` finds where in a result the elements of a domain point belong, `demand` then asks each producer
-// for the element its consumer needs. A value that two consumers need at different indices becomes two nodes. All indices are linear forms
-// with constant coefficients, which is what makes addresses, vector loads and the in-place analysis decidable by comparing integers.
+// Built backwards from the results: `place` finds where in a result the elements of a domain point
+// belong, `demand` then asks each producer for the element its consumer needs. A value that two
+// consumers need at different indices becomes two nodes. All indices are linear forms with constant
+// coefficients, which is what makes addresses, vector loads and the in-place analysis decidable by
+// comparing integers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +28,9 @@ SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
   return strides;
 }
 
-ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
 
 /// Source of a reshape, null for other values.
 Value reshapeSource(Value value) {
@@ -66,7 +70,10 @@ unsigned opCost(Operation *op) {
     return 0;
   if (isa<arith::DivFOp, arith::DivSIOp, arith::RemSIOp, math::SqrtOp, math::RsqrtOp>(op))
     return 6;
-  return isa<math::MathDialect>(op->getDialect()) && !isa<math::AbsFOp, math::FmaOp, math::CopySignOp>(op) ? 16 : 1;
+  return isa<math::MathDialect>(op->getDialect()) &&
+                 !isa<math::AbsFOp, math::FmaOp, math::CopySignOp>(op)
+             ? 16
+             : 1;
 }
 
 /// The op that folds a reduction's next contribution into its accumulator, or null.
@@ -74,11 +81,12 @@ Operation *findCombiner(linalg::GenericOp op, unsigned result) {
   auto yield = cast<linalg::YieldOp>(op.getBody()->getTerminator());
   Operation *combiner = yield.getOperand(result).getDefiningOp();
   Value accumulator = op.getRegionOutputArgs()[result];
-  if (!combiner || combiner->getNumOperands() != 2 || combiner->getNumResults() != 1 || !accumulator.hasOneUse() ||
-      *accumulator.getUsers().begin() != combiner || !combiner->getResult(0).hasOneUse())
+  if (!combiner || combiner->getNumOperands() != 2 || combiner->getNumResults() != 1 ||
+      !accumulator.hasOneUse() || *accumulator.getUsers().begin() != combiner ||
+      !combiner->getResult(0).hasOneUse())
     return nullptr;
-  return isa<arith::AddFOp, arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp, arith::AddIOp, arith::MulIOp, arith::MaxSIOp,
-             arith::MinSIOp, arith::AndIOp, arith::OrIOp>(combiner)
+  return isa<arith::AddFOp, arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp, arith::AddIOp,
+             arith::MulIOp, arith::MaxSIOp, arith::MinSIOp, arith::AndIOp, arith::OrIOp>(combiner)
              ? combiner
              : nullptr;
 }
@@ -115,15 +123,18 @@ RowNode *RowGraph::splat(TypedAttr value, Key key) {
   return node;
 }
 
-/// A scalar that a payload takes from outside: an element of an input at a fixed position (a random op's key).
+/// A scalar that a payload takes from outside: an element of an input at a fixed position (a random
+/// op's key).
 FailureOr<RowNode *> RowGraph::capture(Value value) {
   auto extract = value.getDefiningOp<tensor::ExtractOp>();
   auto argument = extract ? dyn_cast<BlockArgument>(extract.getTensor()) : BlockArgument();
   if (!argument)
-    return function.emitError("a payload of a rows or columns kernel may take constants and elements of inputs from outside, nothing else"),
+    return function.emitError("a payload of a rows or columns kernel may take constants and "
+                              "elements of inputs from outside, nothing else"),
            failure();
   int64_t offset = 0;
-  for (auto [position, stride] : llvm::zip_equal(extract.getIndices(), rowMajorStrides(shapeOf(argument)))) {
+  for (auto [position, stride] :
+       llvm::zip_equal(extract.getIndices(), rowMajorStrides(shapeOf(argument)))) {
     std::optional<int64_t> constant = getConstantIntValue(position);
     if (!constant)
       return extract.emitError("position must be constant"), failure();
@@ -153,7 +164,8 @@ FailureOr<ElementIndex> RowGraph::alignRight(ArrayRef<int64_t> shape) const {
   return index;
 }
 
-FailureOr<ElementIndex> RowGraph::reshapeIndex(ArrayRef<int64_t> from, ArrayRef<int64_t> to, const ElementIndex &index) const {
+FailureOr<ElementIndex> RowGraph::reshapeIndex(ArrayRef<int64_t> from, ArrayRef<int64_t> to,
+                                               const ElementIndex &index) const {
   LinearForm offset = linearOffset(index, from, sizes.size());
   SmallVector<int64_t> strides = rowMajorStrides(to);
   ElementIndex result(to.size(), zero());
@@ -240,8 +252,8 @@ FailureOr<RowNode *> RowGraph::demand(Value value, const ElementIndex &index) {
     auto inner = reshapeIndex(shapeOf(value), shapeOf(source), index);
     if (failed(inner))
       return value.getDefiningOp()->emitError()
-             << "reshape of " << source.getType() << " to " << value.getType()
-             << " splits an axis of the kernel's domain; keep it out of the kernel",
+                 << "reshape of " << source.getType() << " to " << value.getType()
+                 << " splits an axis of the kernel's domain; keep it out of the kernel",
              failure();
     return demand(source, *inner);
   }
@@ -267,7 +279,8 @@ FailureOr<RowNode *> RowGraph::demandGeneric(OpResult value, const ElementIndex 
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
   SmallVector<LinearForm, 4> loops(ranges.size(), zero());
   SmallVector<bool> found(ranges.size());
-  for (auto [axis, expression] : llvm::enumerate(op.getIndexingMapMatchingResult(value).getResults()))
+  for (auto [axis, expression] :
+       llvm::enumerate(op.getIndexingMapMatchingResult(value).getResults()))
     if (auto loop = dyn_cast<AffineDimExpr>(expression)) {
       loops[loop.getPosition()] = index[axis];
       found[loop.getPosition()] = true;
@@ -277,7 +290,8 @@ FailureOr<RowNode *> RowGraph::demandGeneric(OpResult value, const ElementIndex 
     if (iterator == utils::IteratorType::reduction) {
       int64_t dimension = static_cast<int64_t>(sizes.size()) - ranges.size() + i;
       if (dimension < 0 || sizes[dimension] != ranges[i])
-        return op.emitError("reduces over an axis that is not one of the kernel's domain"), failure();
+        return op.emitError("reduces over an axis that is not one of the kernel's domain"),
+               failure();
       loops[i] = unit(dimension);
       reduced.push_back(dimension);
     } else if (!found[i] && ranges[i] != 1) {
@@ -295,7 +309,8 @@ FailureOr<RowNode *> RowGraph::demandGeneric(OpResult value, const ElementIndex 
     hasReductions = true;
     node->combiner = findCombiner(op, result);
     if (!node->combiner)
-      return op.emitError("reduction is not a sum, product, maximum or minimum of its elements"), failure();
+      return op.emitError("reduction is not a sum, product, maximum or minimum of its elements"),
+             failure();
   }
   for (Operation &inner : op.getBody()->without_terminator()) {
     node->cost += opCost(&inner);
@@ -304,12 +319,14 @@ FailureOr<RowNode *> RowGraph::demandGeneric(OpResult value, const ElementIndex 
       for (auto [depends, coefficient] : llvm::zip_equal(node->depends, loops[position.getDim()]))
         depends |= coefficient;
     } else if (!isa<arith::ConstantOp>(inner) && !OpTrait::hasElementwiseMappableTraits(&inner)) {
-      return inner.emitError("has no vector form, so it cannot stand in a kernel's payload"), failure();
+      return inner.emitError("has no vector form, so it cannot stand in a kernel's payload"),
+             failure();
     }
   }
   for (OpOperand &operand : op->getOpOperands()) {
     BlockArgument inner = op.getMatchingBlockArgument(&operand);
-    bool isResult = op.isDpsInit(&operand) && operand.getOperandNumber() - op.getNumDpsInputs() == result;
+    bool isResult =
+        op.isDpsInit(&operand) && operand.getOperandNumber() - op.getNumDpsInputs() == result;
     if (inner.use_empty() || (op.isDpsInit(&operand) && !reduced.empty() && !isResult)) {
       node->operands.push_back(nullptr);
       continue;
@@ -318,10 +335,12 @@ FailureOr<RowNode *> RowGraph::demandGeneric(OpResult value, const ElementIndex 
     for (AffineExpr expression : op.getMatchingIndexingMap(&operand).getResults()) {
       if (auto loop = dyn_cast<AffineDimExpr>(expression)) {
         inside.push_back(loops[loop.getPosition()]);
-      } else if (auto constant = dyn_cast<AffineConstantExpr>(expression); constant && constant.getValue() == 0) {
+      } else if (auto constant = dyn_cast<AffineConstantExpr>(expression);
+                 constant && constant.getValue() == 0) {
         inside.push_back(zero());
       } else {
-        return op.emitError("indexing maps of a kernel's ops are loop indices and zeros"), failure();
+        return op.emitError("indexing maps of a kernel's ops are loop indices and zeros"),
+               failure();
       }
     }
     auto producer = demand(operand.get(), inside);
@@ -336,7 +355,8 @@ FailureOr<RowNode *> RowGraph::demandGeneric(OpResult value, const ElementIndex 
   }
   WalkResult captured = op.getBody()->walk([&](Operation *inner) {
     for (Value value : inner->getOperands()) {
-      if (value.getParentBlock() == op.getBody() || matchPattern(value, m_Constant()) || llvm::is_contained(node->captures, value))
+      if (value.getParentBlock() == op.getBody() || matchPattern(value, m_Constant()) ||
+          llvm::is_contained(node->captures, value))
         continue;
       auto producer = capture(value);
       if (failed(producer))
@@ -390,7 +410,9 @@ FailureOr<std::unique_ptr<RowGraph>> RowGraph::build(func::FuncOp function) {
   for (Value value : terminator->getOperands()) {
     auto index = graph->place(value);
     if (failed(index))
-      return function.emitError() << "a result of type " << value.getType() << " has no place in the kernel's domain", failure();
+      return function.emitError() << "a result of type " << value.getType()
+                                  << " has no place in the kernel's domain",
+             failure();
     auto node = graph->demand(value, *index);
     if (failed(node))
       return failure();
@@ -423,13 +445,16 @@ void RowGraph::mergeDimensions() {
   };
   // A reduction over one axis of size 1 is still a reduction: it keeps that axis.
   auto onlyReduced = [&](unsigned dimension) {
-    return llvm::any_of(storage, [&](auto &node) { return node->reduced.size() == 1 && node->reduced[0] == dimension; });
+    return llvm::any_of(storage, [&](auto &node) {
+      return node->reduced.size() == 1 && node->reduced[0] == dimension;
+    });
   };
   for (unsigned i = sizes.size(); i-- > 0;)
     if (sizes[i] == 1 && !onlyReduced(i))
       drop(i);
   for (unsigned i = sizes.size(); i-- > 1;) {
-    // `depends` only says whether, so it merges when both or neither vary; strides must describe one run.
+    // `depends` only says whether, so it merges when both or neither vary; strides must describe
+    // one run.
     bool runs = true;
     for (auto &node : storage) {
       if (node->kind == RowNode::Kind::Load)

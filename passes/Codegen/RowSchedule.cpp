@@ -1,10 +1,12 @@
 //===- RowSchedule.cpp - Passes over a row --------------------------------===//
 //
-// Stages are visited last to first: a later stage decides what an earlier one must keep, which may in turn make that stage need more from
-// the ones before it. A second sweep then records what each stage touches.
+// Stages are visited last to first: a later stage decides what an earlier one must keep, which may
+// in turn make that stage need more from the ones before it. A second sweep then records what each
+// stage touches.
 //
-// In-place reuse follows from the same record. A result may lie over an input if both are one element for one element of the domain and no
-// stage after the one that writes the result reads the input. Within a stage a block of lanes is loaded before it is stored.
+// In-place reuse follows from the same record. A result may lie over an input if both are one
+// element for one element of the domain and no stage after the one that writes the result reads the
+// input. Within a stage a block of lanes is loaded before it is stored.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,9 +17,11 @@ using namespace mlir;
 
 namespace descent {
 
-/// Keeping a value costs a store and a load; up to so many operations, computing it again costs no more.
+/// Keeping a value costs a store and a load; up to so many operations, computing it again costs no
+/// more.
 static constexpr unsigned recomputeCost = 6;
-/// Rows longer than this are not worth keeping: they would fall out of the cache before they are read again.
+/// Rows longer than this are not worth keeping: they would fall out of the cache before they are
+/// read again.
 static constexpr int64_t largestSpill = 512 << 10;
 
 RowSchedule::RowSchedule(const RowGraph &graph) : graph(graph) {
@@ -71,9 +75,11 @@ void RowSchedule::visit(RowNode *node, unsigned stage, bool decide) {
   }
   if (!s.visited.insert(node))
     return;
-  if (decide && node->kind == RowNode::Kind::Map && node->level < stage && !comesFromMemory(node, stage)) {
+  if (decide && node->kind == RowNode::Kind::Map && node->level < stage &&
+      !comesFromMemory(node, stage)) {
     for (auto [i, result] : llvm::enumerate(graph.results))
-      if (result.node == node && storesElements(i) && result.strides.back() == 1 && missing(result).empty())
+      if (result.node == node && storesElements(i) && result.strides.back() == 1 &&
+          missing(result).empty())
         reread[node] = i;
     int64_t bytes = llvm::alignTo(columns * storageBytes(node->type), 64);
     if (!reread.contains(node) && node->cost > recomputeCost && bytes <= largestSpill) {
@@ -113,7 +119,8 @@ bool RowSchedule::reusable(unsigned resultNumber, unsigned input) const {
       continue;
     if (node->strides != result.strides)
       return false;
-    // Column chunks of one row run as tasks of their own when nothing is reduced, and all of them read a row's element.
+    // Column chunks of one row run as tasks of their own when nothing is reduced, and all of them
+    // read a row's element.
     if (!elements && !graph.sizes.empty() && !graph.hasReductions && columns > 1)
       return false;
     for (unsigned stage = result.node->level + 1; elements && stage < stages.size(); ++stage)

@@ -5,15 +5,18 @@
 //     for row in the task's rows
 //       for each stage
 //         scalars of the row that the stage needs
-//         for column = 0; column < C; column += W      W lanes: several registers, for instruction-level parallelism
+//         for column = 0; column < C; column += W      W lanes: several registers, for
+//         instruction-level parallelism
 //           load, compute, accumulate, store
 //         the ragged rest, masked
 //         accumulators to scalars
 //       results with one element a row
 //
-// Nothing is left scalar that runs once per element, and no size is special: a row shorter than W is all "rest". Without reductions the
-// columns are cut into tasks too, so that one long row (a flat tensor) is shared among threads. Accumulators start anew with each row and
-// lanes are folded by halves, so the order of a sum depends on C and on the CPU's vector width, not on tasks or threads.
+// Nothing is left scalar that runs once per element, and no size is special: a row shorter than W
+// is all "rest". Without reductions the columns are cut into tasks too, so that one long row (a
+// flat tensor) is shared among threads. Accumulators start anew with each row and lanes are folded
+// by halves, so the order of a sum depends on C and on the CPU's vector width, not on tasks or
+// threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,11 +36,13 @@ namespace descent {
 
 namespace {
 
-/// Bytes moved by one task: long enough to hide the hand-over between threads, short enough that the last thread does not idle.
+/// Bytes moved by one task: long enough to hide the hand-over between threads, short enough that
+/// the last thread does not idle.
 constexpr int64_t taskBytes = 32 << 10;
 constexpr int64_t leastTaskBytes = 4 << 10;
 constexpr int64_t wantedTasks = 16;
-/// Additions in a row into one lane; longer sums are added up from parts, which keeps their rounding error down.
+/// Additions in a row into one lane; longer sums are added up from parts, which keeps their
+/// rounding error down.
 constexpr int64_t longestSum = 128;
 
 using BlockValues = llvm::DenseMap<RowNode *, Value>;
@@ -57,15 +62,15 @@ private:
   Lanes lanes;
   SmallVector<Value> inputs, outputs; // flat
   llvm::DenseMap<RowNode *, Value> spills;
-  int64_t width = 16;                 // W
+  int64_t width = 16; // W
   int64_t rowsPerTask = 1, columnsPerTask = 1, columnTasks = 1;
 
   // Valid within one row.
   Value row;
-  SmallVector<Value> position;        // index of each dimension but the last, null where not yet computed
+  SmallVector<Value> position; // index of each dimension but the last, null where not yet computed
   llvm::DenseMap<RowNode *, Value> uniforms, loadBases;
   SmallVector<Value> storeBases, storeGuards;
-  Value columnBegin, columnEnd;       // null: whole rows
+  Value columnBegin, columnEnd; // null: whole rows
 
   LogicalResult check(func::FuncOp tensors);
   void chooseWidth();
@@ -78,19 +83,25 @@ private:
   Value guard(const RowResult &result);
   Value uniform(RowNode *node);
   Value loopIndex(const LinearForm &form, Value column, int64_t blockWidth);
-  Value element(RowNode *node, unsigned stage, Value column, const LaneBlock &block, BlockValues &values);
-  SmallVector<Value> blockBody(unsigned stage, Value column, const LaneBlock &block, ValueRange accumulators);
+  Value element(RowNode *node, unsigned stage, Value column, const LaneBlock &block,
+                BlockValues &values);
+  SmallVector<Value> blockBody(unsigned stage, Value column, const LaneBlock &block,
+                               ValueRange accumulators);
   void emitRow(Value rowIndex);
   void emitStage(unsigned stage);
 };
 
 LogicalResult RowsEmitter::check(func::FuncOp tensors) {
   for (auto &node : graph.nodes())
-    if (node->kind == RowNode::Kind::Reduce && (node->reduced.size() != 1 || node->reduced[0] != graph.sizes.size() - 1))
-      return node->op.emitError("a rows kernel reduces over the last axis only (or over axes that are one run in every buffer)");
+    if (node->kind == RowNode::Kind::Reduce &&
+        (node->reduced.size() != 1 || node->reduced[0] != graph.sizes.size() - 1))
+      return node->op.emitError("a rows kernel reduces over the last axis only (or over axes that "
+                                "are one run in every buffer)");
   for (auto [i, result] : llvm::enumerate(graph.results))
     if (!result.strides.empty() && result.strides.back() > 1)
-      return tensors.emitError() << "result " << i << " of a rows kernel is not contiguous along the kernel's last axis";
+      return tensors.emitError()
+             << "result " << i
+             << " of a rows kernel is not contiguous along the kernel's last axis";
   return success();
 }
 
@@ -105,8 +116,8 @@ int64_t RowsEmitter::elementBytes() const {
   return std::max<int64_t>(bytes, 1);
 }
 
-/// Four registers in flight hide the latency of arithmetic. Where many streams or a polynomial compete for registers, two do: spilled
-/// lanes cost more than the latency.
+/// Four registers in flight hide the latency of arithmetic. Where many streams or a polynomial
+/// compete for registers, two do: spilled lanes cost more than the latency.
 void RowsEmitter::chooseWidth() {
   unsigned streams = 0;
   bool functions = false;
@@ -114,9 +125,11 @@ void RowsEmitter::chooseWidth() {
     streams += node->kind == RowNode::Kind::Load && schedule.varies(node.get());
     if (node->op && schedule.varies(node.get()))
       for (Operation &inner : node->op.getBody()->without_terminator())
-        functions |= isa<math::MathDialect>(inner.getDialect()) && !isa<math::SqrtOp, math::AbsFOp, math::FmaOp>(inner);
+        functions |= isa<math::MathDialect>(inner.getDialect()) &&
+                     !isa<math::SqrtOp, math::AbsFOp, math::FmaOp>(inner);
   }
-  bool crowded = cpu.vectorBits >= 512 ? streams + graph.results.size() > 8 : streams > 3 || functions;
+  bool crowded =
+      cpu.vectorBits >= 512 ? streams + graph.results.size() > 8 : streams > 3 || functions;
   width = cpu.lanes() * (crowded ? 2 : 4);
 }
 
@@ -126,7 +139,8 @@ void RowsEmitter::chooseTasks() {
   columnsPerTask = schedule.columns;
   rowsPerTask = std::clamp<int64_t>(bytes / rowBytes, 1, schedule.rows);
   if (!graph.hasReductions && rowBytes >= 2 * bytes)
-    columnsPerTask = std::min(schedule.columns, static_cast<int64_t>(llvm::alignTo(bytes / elementBytes(), width)));
+    columnsPerTask = std::min(schedule.columns,
+                              static_cast<int64_t>(llvm::alignTo(bytes / elementBytes(), width)));
   columnTasks = llvm::divideCeil(schedule.columns, columnsPerTask);
 }
 
@@ -137,8 +151,11 @@ Value RowsEmitter::dimension(unsigned i) {
     int64_t inner = 1;
     for (unsigned k = i + 1; k < leading(); ++k)
       inner *= graph.sizes[k];
-    Value quotient = inner == 1 ? row : arith::DivUIOp::create(b, row, lanes.index(inner)).getResult();
-    position[i] = i == 0 ? quotient : arith::RemUIOp::create(b, quotient, lanes.index(graph.sizes[i])).getResult();
+    Value quotient =
+        inner == 1 ? row : arith::DivUIOp::create(b, row, lanes.index(inner)).getResult();
+    position[i] =
+        i == 0 ? quotient
+               : arith::RemUIOp::create(b, quotient, lanes.index(graph.sizes[i])).getResult();
   }
   return position[i];
 }
@@ -146,7 +163,8 @@ Value RowsEmitter::dimension(unsigned i) {
 /// The part of an address that a row fixes; null if it is 0.
 Value RowsEmitter::offset(const LinearForm &strides) {
   Value sum;
-  // Most buffers hold whole rows one behind the other: one product instead of a division per dimension.
+  // Most buffers hold whole rows one behind the other: one product instead of a division per
+  // dimension.
   bool whole = leading() > 0;
   for (unsigned i = leading(); i-- > 1;)
     whole &= strides[i - 1] == strides[i] * graph.sizes[i];
@@ -210,8 +228,10 @@ Value RowsEmitter::uniform(RowNode *node) {
     for (RowNode *operand : node->operands)
       operands.push_back(operand ? uniform(operand) : Value());
     auto yield = cast<linalg::YieldOp>(node->op.getBody()->getTerminator());
-    value = lanes.payload(node->op, operands, node->captures, 1, [&](unsigned loop) { return loopIndex(node->loops[loop], nullptr, 1); }, nullptr,
-                          yield.getOperand(node->resultNumber));
+    value = lanes.payload(
+        node->op, operands, node->captures, 1,
+        [&](unsigned loop) { return loopIndex(node->loops[loop], nullptr, 1); }, nullptr,
+        yield.getOperand(node->resultNumber));
     break;
   }
   case RowNode::Kind::Reduce:
@@ -221,7 +241,8 @@ Value RowsEmitter::uniform(RowNode *node) {
   return value;
 }
 
-Value RowsEmitter::element(RowNode *node, unsigned stage, Value column, const LaneBlock &block, BlockValues &values) {
+Value RowsEmitter::element(RowNode *node, unsigned stage, Value column, const LaneBlock &block,
+                           BlockValues &values) {
   if (!schedule.varies(node))
     return uniform(node);
   if (Value known = values.lookup(node))
@@ -229,7 +250,8 @@ Value RowsEmitter::element(RowNode *node, unsigned stage, Value column, const La
   Value value;
   if (schedule.comesFromMemory(node, stage)) {
     if (auto it = schedule.reread.find(node); it != schedule.reread.end())
-      value = lanes.load(outputs[it->second], lanes.add(storeBases[it->second], column), node->type, block);
+      value = lanes.load(outputs[it->second], lanes.add(storeBases[it->second], column), node->type,
+                         block);
     else
       value = lanes.load(spills[node], column, node->type, block);
   } else if (node->kind == RowNode::Kind::Load) {
@@ -242,16 +264,19 @@ Value RowsEmitter::element(RowNode *node, unsigned stage, Value column, const La
     for (RowNode *operand : node->operands)
       operands.push_back(operand ? element(operand, stage, column, block, values) : Value());
     auto yield = cast<linalg::YieldOp>(node->op.getBody()->getTerminator());
-    value = lanes.payload(node->op, operands, node->captures, block.width,
-                          [&](unsigned loop) { return loopIndex(node->loops[loop], column, block.width); }, nullptr,
-                          yield.getOperand(node->resultNumber));
+    value = lanes.payload(
+        node->op, operands, node->captures, block.width,
+        [&](unsigned loop) { return loopIndex(node->loops[loop], column, block.width); }, nullptr,
+        yield.getOperand(node->resultNumber));
   }
   values[node] = value;
   return value;
 }
 
-/// One block of lanes of a stage. Everything is computed before anything is stored, so that a result may lie over an input.
-SmallVector<Value> RowsEmitter::blockBody(unsigned stageNumber, Value column, const LaneBlock &block, ValueRange accumulators) {
+/// One block of lanes of a stage. Everything is computed before anything is stored, so that a
+/// result may lie over an input.
+SmallVector<Value> RowsEmitter::blockBody(unsigned stageNumber, Value column,
+                                          const LaneBlock &block, ValueRange accumulators) {
   RowStage &stage = schedule.stages[stageNumber];
   BlockValues values;
   SmallVector<Value> next;
@@ -259,15 +284,20 @@ SmallVector<Value> RowsEmitter::blockBody(unsigned stageNumber, Value column, co
     SmallVector<Value> operands;
     unsigned inputsOnly = reduction->op.getNumDpsInputs();
     for (auto [i, operand] : llvm::enumerate(reduction->operands))
-      operands.push_back(operand && (i < inputsOnly || i >= reduction->op->getNumOperands()) ? element(operand, stageNumber, column, block, values) : Value());
+      operands.push_back(operand && (i < inputsOnly || i >= reduction->op->getNumOperands())
+                             ? element(operand, stageNumber, column, block, values)
+                             : Value());
     Value own = reduction->op.getRegionOutputArgs()[reduction->resultNumber];
-    Value contribution = reduction->combiner->getOperand(reduction->combiner->getOperand(0) == own ? 1 : 0);
-    Value value = lanes.payload(reduction->op, operands, reduction->captures, block.width,
-                                [&](unsigned loop) { return loopIndex(reduction->loops[loop], column, block.width); },
-                                reduction->combiner, contribution);
+    Value contribution =
+        reduction->combiner->getOperand(reduction->combiner->getOperand(0) == own ? 1 : 0);
+    Value value = lanes.payload(
+        reduction->op, operands, reduction->captures, block.width,
+        [&](unsigned loop) { return loopIndex(reduction->loops[loop], column, block.width); },
+        reduction->combiner, contribution);
     value = lanes.widen(value, block.width);
     if (block.mask)
-      value = arith::SelectOp::create(b, block.mask, value, lanes.splat(lanes.neutral(reduction->combiner), block.width));
+      value = arith::SelectOp::create(b, block.mask, value,
+                                      lanes.splat(lanes.neutral(reduction->combiner), block.width));
     next.push_back(lanes.combine(reduction->combiner, accumulator, value));
   }
   SmallVector<Value> kept, stored;
@@ -319,24 +349,26 @@ void RowsEmitter::emitStage(unsigned stageNumber) {
     if (stage.reductions.empty() || whole <= 2 * chunk) {
       accumulators = sweep(from, to, accumulators);
     } else {
-      accumulators = lanes.loop(from, to, chunk, accumulators, [&](Value begin, ValueRange carried) {
-        Value end = arith::AddIOp::create(b, begin, lanes.index(chunk));
-        if (whole % chunk)
-          end = arith::MinUIOp::create(b, end, to);
-        SmallVector<Value> start;
-        for (RowNode *reduction : stage.reductions)
-          start.push_back(lanes.splat(lanes.neutral(reduction->combiner), width));
-        SmallVector<Value> part = sweep(begin, end, start);
-        for (auto [reduction, total, sum] : llvm::zip_equal(stage.reductions, carried, part))
-          sum = lanes.combine(reduction->combiner, total, sum);
-        return part;
-      });
+      accumulators =
+          lanes.loop(from, to, chunk, accumulators, [&](Value begin, ValueRange carried) {
+            Value end = arith::AddIOp::create(b, begin, lanes.index(chunk));
+            if (whole % chunk)
+              end = arith::MinUIOp::create(b, end, to);
+            SmallVector<Value> start;
+            for (RowNode *reduction : stage.reductions)
+              start.push_back(lanes.splat(lanes.neutral(reduction->combiner), width));
+            SmallVector<Value> part = sweep(begin, end, start);
+            for (auto [reduction, total, sum] : llvm::zip_equal(stage.reductions, carried, part))
+              sum = lanes.combine(reduction->combiner, total, sum);
+            return part;
+          });
     }
   }
   if (ragged) {
     Value last;
     if (columnEnd)
-      last = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, columnEnd, lanes.index(schedule.columns));
+      last = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, columnEnd,
+                                   lanes.index(schedule.columns));
     LaneBlock block = lanes.block(ragged, std::min<int64_t>(width, cpu.lanes()));
     for (auto [i, reduction] : llvm::enumerate(stage.reductions)) {
       if (whole)
@@ -344,11 +376,14 @@ void RowsEmitter::emitStage(unsigned stageNumber) {
       else
         accumulators.push_back(lanes.splat(lanes.neutral(reduction->combiner), block.width));
     }
-    lanes.when(last, [&] { accumulators = blockBody(stageNumber, lanes.index(whole), block, accumulators); });
+    lanes.when(last, [&] {
+      accumulators = blockBody(stageNumber, lanes.index(whole), block, accumulators);
+    });
   }
   for (auto [reduction, accumulator] : llvm::zip(stage.reductions, accumulators)) {
     Value value = lanes.horizontal(reduction->combiner, accumulator);
-    RowNode *initial = reduction->operands[reduction->op.getNumDpsInputs() + reduction->resultNumber];
+    RowNode *initial =
+        reduction->operands[reduction->op.getNumDpsInputs() + reduction->resultNumber];
     TypedAttr neutral = lanes.neutral(reduction->combiner);
     if (initial && !(initial->kind == RowNode::Kind::Splat && initial->splat == neutral))
       value = lanes.combine(reduction->combiner, value, uniform(initial));
@@ -384,19 +419,21 @@ FailureOr<func::FuncOp> RowsEmitter::emit(func::FuncOp tensors, ModuleOp target)
   for (RankedTensorType type : llvm::concat<RankedTensorType>(graph.inputTypes, graph.resultTypes))
     buffers.push_back(bufferType(type));
   int64_t rowTasks = llvm::divideCeil(schedule.rows, rowsPerTask);
-  func::FuncOp kernel = createKernelFunction(target, tensors.getLoc(), tensors.getName(), buffers, rowTasks * columnTasks,
-                                             schedule.scratchBytes);
+  func::FuncOp kernel = createKernelFunction(target, tensors.getLoc(), tensors.getName(), buffers,
+                                             rowTasks * columnTasks, schedule.scratchBytes);
   b.setInsertionPointToStart(&kernel.getBody().front());
   auto arguments = kernel.getArguments();
   for (unsigned i = 0; i < buffers.size(); ++i)
     (i < graph.inputTypes.size() ? inputs : outputs).push_back(lanes.flat(arguments[i]));
-  Value first = arguments[buffers.size()], last = arguments[buffers.size() + 1], scratch = arguments[buffers.size() + 2];
+  Value first = arguments[buffers.size()], last = arguments[buffers.size() + 1],
+        scratch = arguments[buffers.size() + 2];
   for (auto &[node, byteOffset] : schedule.spilled)
     spills[node] = lanes.scratchView(scratch, byteOffset, schedule.columns, node->type);
   storeBases.resize(outputs.size());
   storeGuards.resize(outputs.size());
 
-  // What no dimension changes and no reduction feeds is computed once per call: an optimizer's bias corrections, say.
+  // What no dimension changes and no reduction feeds is computed once per call: an optimizer's bias
+  // corrections, say.
   for (RowStage &stage : schedule.stages)
     for (RowNode *node : stage.uniform)
       if (node->level == 0 && llvm::all_of(node->depends, [](int64_t d) { return d == 0; }))
@@ -419,9 +456,11 @@ FailureOr<func::FuncOp> RowsEmitter::emit(func::FuncOp tensors, ModuleOp target)
   } else {
     lanes.loop(first, last, 1, {}, [&](Value task, ValueRange) {
       Value count = lanes.index(columnTasks), one = lanes.index(1);
-      Value rowTask = arith::DivUIOp::create(b, task, count), columnTask = arith::RemUIOp::create(b, task, count);
+      Value rowTask = arith::DivUIOp::create(b, task, count),
+            columnTask = arith::RemUIOp::create(b, task, count);
       columnBegin = lanes.scaled(columnTask, columnsPerTask);
-      columnEnd = bounded(arith::AddIOp::create(b, columnTask, one), columnsPerTask, schedule.columns);
+      columnEnd =
+          bounded(arith::AddIOp::create(b, columnTask, one), columnsPerTask, schedule.columns);
       Value from = lanes.scaled(rowTask, rowsPerTask);
       Value to = bounded(arith::AddIOp::create(b, rowTask, one), rowsPerTask, schedule.rows);
       lanes.loop(from, to, 1, {}, [&](Value rowIndex, ValueRange) {

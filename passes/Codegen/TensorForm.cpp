@@ -1,7 +1,8 @@
 //===- TensorForm.cpp - Kernels in linalg ---------------------------------===//
 //
-// Ops are visited in order with a map from the kernel's values to the function's. An op that only names a computation is decomposed into
-// a copy of the kernel first, so that the kernel itself stays as the plan knows it.
+// Ops are visited in order with a map from the kernel's values to the function's. An op that only
+// names a computation is decomposed into a copy of the kernel first, so that the kernel itself
+// stays as the plan knows it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +42,8 @@ static LogicalResult decompose(exec::KernelOp kernel) {
 
 FailureOr<OwningOpRef<func::FuncOp>> lowerToTensorForm(exec::KernelOp original) {
   MLIRContext *context = original.getContext();
-  context->loadDialect<arith::ArithDialect, linalg::LinalgDialect, math::MathDialect, tensor::TensorDialect, func::FuncDialect>();
+  context->loadDialect<arith::ArithDialect, linalg::LinalgDialect, math::MathDialect,
+                       tensor::TensorDialect, func::FuncDialect>();
   OwningOpRef<exec::KernelOp> kernel(original.clone());
   if (failed(decompose(*kernel)))
     return failure();
@@ -56,19 +58,23 @@ FailureOr<OwningOpRef<func::FuncOp>> lowerToTensorForm(exec::KernelOp original) 
   Block &body = kernel->getBody().front();
   mapping.map(body.getArguments(), entry->getArguments());
   for (Operation &op : body.without_terminator()) {
-    SmallVector<Value> operands = llvm::map_to_vector(op.getOperands(), [&](Value v) { return mapping.lookup(v); });
+    SmallVector<Value> operands =
+        llvm::map_to_vector(op.getOperands(), [&](Value v) { return mapping.lookup(v); });
     auto lowerable = dyn_cast<LinalgLowerable>(op);
     if (!lowerable)
-      return op.emitOpError() << "has no linalg form, so it cannot stand in a kernel of kind \"" << original.getKind() << "\"", failure();
+      return op.emitOpError() << "has no linalg form, so it cannot stand in a kernel of kind \""
+                              << original.getKind() << "\"",
+             failure();
     auto values = lowerable.lowerToLinalg(builder, operands);
     if (failed(values))
       return failure();
     mapping.map(op.getResults(), *values);
   }
-  SmallVector<Value> results =
-      llvm::map_to_vector(body.getTerminator()->getOperands(), [&](Value v) { return mapping.lookup(v); });
+  SmallVector<Value> results = llvm::map_to_vector(body.getTerminator()->getOperands(),
+                                                   [&](Value v) { return mapping.lookup(v); });
   func::ReturnOp::create(builder, original.getLoc(), results);
-  // Two ops that ask for the same fill, extract or subexpression would else be two nodes of the graph.
+  // Two ops that ask for the same fill, extract or subexpression would else be two nodes of the
+  // graph.
   IRRewriter rewriter(context);
   DominanceInfo dominance(*function);
   eliminateCommonSubExpressions(rewriter, dominance, *function);

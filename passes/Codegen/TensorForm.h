@@ -8,8 +8,9 @@
 
 namespace descent {
 
-/// The kernel's body as a free-standing function on tensors: every op is lowered by LinalgLowerable, row ops (softmax) are decomposed
-/// first, and what follows from another value (common subexpressions, dead code) is gone. Emits an error at an op without such a form.
+/// The kernel's body as a free-standing function on tensors: every op is lowered by
+/// LinalgLowerable, row ops (softmax) are decomposed first, and what follows from another value
+/// (common subexpressions, dead code) is gone. Emits an error at an op without such a form.
 mlir::FailureOr<mlir::OwningOpRef<mlir::func::FuncOp>> lowerToTensorForm(exec::KernelOp kernel);
 
 } // namespace descent
