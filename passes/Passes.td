@@ -223,6 +223,35 @@ def LowerUpdates : Pass<"lower-updates", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Codegen: kernels to kernel functions
+//===----------------------------------------------------------------------===//
+
+def GenerateKernels : Pass<"generate-kernels", "::mlir::ModuleOp"> {
+  let summary = "Generate the kernel function of every exec.kernel into a nested module @kernels";
+  let description = [{
+    The kind of each kernel chooses its generator (docs/architecture.md, Kernels). A function has its kernel's name; what it promises is written
+    there too. The kernels stay, since the plan and the program still speak of them.
+
+    ```mlir
+    exec.kernel @rows_relu_8x64 "rows" (%0: tensor<8x64xf32>) -> tensor<8x64xf32> { ... }
+    ```
+    adds
+    ```mlir
+    module @kernels {
+      func.func @rows_relu_8x64(%0: memref<8x64xf32>, %1: memref<8x64xf32>, %first: index, %last: index, %scratch: memref<0xi8>)
+          attributes {descent.tasks = 1 : i64, descent.scratch = 0 : i64} { ... }
+    }
+    ```
+
+    Numerics: reassociates, in an order that only the kernel's shape and the CPU decide; never by the number of threads.
+  }];
+  let options = [Option<"cpu", "cpu", "std::string", "\"native\"", "CPU to generate for, as LLVM names it.">];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect", "::mlir::affine::AffineDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // Codegen: kernel functions to LLVM. The pipeline `lower-kernel-functions` runs these among MLIR's own conversions.
 //===----------------------------------------------------------------------===//
 

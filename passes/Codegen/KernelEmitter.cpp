@@ -1,6 +1,7 @@
 //===- KernelEmitter.cpp - Kernels of nn ops to kernel functions ----------===//
 
 #include "passes/Codegen/KernelEmitter.h"
+#include "passes/Codegen/KernelDispatch.h"
 #include "passes/Codegen/LoopKernels.h"
 #include "passes/Codegen/TensorForm.h"
 
@@ -25,6 +26,8 @@ FailureOr<func::FuncOp> emitColumnsKernel(exec::KernelOp kernel, ModuleOp target
 }
 
 SmallVector<std::pair<unsigned, unsigned>> reusableOperands(exec::KernelOp kernel) {
+  if (kernel.getKind() == "gemm" || kernel.getKind() == "conv")
+    return reusableContractionOperands(kernel);
   // Other kinds read elements that other tasks may write.
   if (kernel.getKind() != "rows")
     return {};
