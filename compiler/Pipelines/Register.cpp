@@ -16,6 +16,7 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "passes/Codegen/KernelFunction.h"
+#include "passes/Fusion/FusionPipeline.h"
 #include "passes/Passes.h"
 
 namespace descent {
@@ -32,6 +33,7 @@ void registerAllPasses() {
   mlir::registerAllPasses();
   registerDescentPasses();
   registerKernelPipelines();
+  registerFusionPipeline();
 }
 
 } // namespace descent
