@@ -223,6 +223,65 @@ def LowerUpdates : Pass<"lower-updates", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+def OrderOperations : Pass<"order-operations", "::mlir::ModuleOp"> {
+  let summary = "Order launches for a low peak of memory";
+  let description = [{
+    Tries program order and a greedy order by bytes freed, keeps the better; launches that overwrite state come after all that read its old value.
+
+    Numerics: bit-exact.
+  }];
+  let statistics = [Statistic<"reordered", "functions-reordered", "functions where the greedy order won">,
+                    Statistic<"bytesSaved", "bytes-saved", "transient bytes the greedy order saves at the peak">];
+}
+
+def InsertCopies : Pass<"insert-copies", "::mlir::ModuleOp"> {
+  let summary = "Copy values that the plan would need in two places";
+  let description = [{
+    ```mlir
+    %p = train.pack @decay.gradients(%g, %g)
+    // becomes
+    %c = exec.launch @copy_128_f32(%g)   %p = train.pack @decay.gradients(%g, %c)
+    ```
+
+    Numerics: bit-exact.
+  }];
+  let dependentDialects = ["::descent::exec::ExecDialect", "::descent::nn::NNDialect"];
+  let statistics = [Statistic<"copies", "copies", "copies inserted">];
+}
+
+def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
+  let summary = "Give every value a place in one arena; train.func becomes exec.program";
+  let description = [{
+    ```mlir
+    train.func @step(%x: tensor<8x64xf32>) { %y = exec.launch @k(%x) ... }
+    // becomes
+    exec.arena size 4096 ...
+    exec.storage @"input:x" "inputs" at 0 : tensor<8x64xf32>
+    exec.program @step {
+      %0 = exec.get @"input:x" at 0 : memref<8x64xf32>
+      %1 = exec.buffer "k" "workspace" at 2048 live [0, 3] : memref<8x64xf32>
+      exec.run @k ins(%0 : ...) outs(%1 : ...)
+    ```
+
+    Numerics: bit-exact.
+  }];
+  let dependentDialects = ["::descent::exec::ExecDialect"];
+  let statistics = [Statistic<"peak", "peak-bytes", "size of the arena">, Statistic<"bound", "lower-bound-bytes", "what no placement can go below">,
+                    Statistic<"reused", "results-in-place", "results written over an input that dies">,
+                    Statistic<"launches", "launches", "launches scheduled">];
+}
+
+def VerifyPlan : Pass<"verify-plan", "::mlir::ModuleOp"> {
+  let summary = "Refuse a plan in which bytes are used for two things at once";
+  let description = [{
+    Numerics: none.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Codegen: kernels to kernel functions
 //===----------------------------------------------------------------------===//
 

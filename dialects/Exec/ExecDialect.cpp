@@ -112,5 +112,36 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// On buffers
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProgramOp::verifyRegions() {
+  for (Operation &op : getBody().front())
+    if (!isa<BufferOp, GetOp, RunOp, OutputOp>(op)) // C1
+      return op.emitOpError("cannot stand in exec.program; a program is exec.buffer, exec.get, exec.run and exec.output");
+  return success();
+}
+
+/// The same bytes as a memref; i1 is stored as one byte.
+static bool holds(Type buffer, Type tensor) {
+  auto memref = cast<MemRefType>(buffer);
+  auto ranked = cast<RankedTensorType>(tensor);
+  return memref.getShape() == ranked.getShape() && memref.getElementType() == ranked.getElementType();
+}
+
+LogicalResult RunOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
+  if (!kernel) // C1
+    return emitOpError() << "runs @" << getKernel() << ", but no exec.kernel has that name";
+  if (!llvm::equal(getInputs().getTypes(), kernel.getArgumentTypes(), holds)) // C2
+    return emitOpError() << "inputs are (" << getInputs().getTypes() << ") but exec.kernel @" << getKernel()
+                         << " takes (" << kernel.getArgumentTypes() << ")";
+  if (!llvm::equal(getOutputs().getTypes(), kernel.getResultTypes(), holds)) // C2
+    return emitOpError() << "outputs are (" << getOutputs().getTypes() << ") but exec.kernel @" << getKernel()
+                         << " gives (" << kernel.getResultTypes() << ")";
+  return success();
+}
+
 #define GET_OP_CLASSES
 #include "dialects/Exec/ExecOps.cpp.inc"

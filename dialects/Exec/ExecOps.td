@@ -79,4 +79,88 @@ def Exec_LaunchOp : Exec_Op<"launch", [Pure, DeclareOpInterfaceMethods<SymbolUse
   let assemblyFormat = "$kernel `(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs)";
 }
 
+//===----------------------------------------------------------------------===//
+// On buffers
+//===----------------------------------------------------------------------===//
+
+def Exec_ArenaOp : Exec_Op<"arena", [HasParent<"::mlir::ModuleOp">]> {
+  let summary = "how large the one allocation is, and what it holds; all in bytes";
+  let description = [{
+    `size` is all of it, the first `persistent` bytes keep their contents from step to step. `lower_bound` is what no placement can go below with this
+    order of launches: the persistent part and the largest sum of transient buffers alive at one time. `activations` (needed again by the backward
+    pass) and `workspace` are what is alive at that time.
+
+    ```mlir
+    exec.arena size 4096 persistent 1024 lower_bound 4096 parameters 512 gradients 256 optimizer 256 activations 2048 workspace 1024
+    ```
+  }];
+  let arguments = (ins I64Attr:$size, I64Attr:$persistent, I64Attr:$lower_bound, I64Attr:$parameters, I64Attr:$gradients, I64Attr:$optimizer,
+                       I64Attr:$activations, I64Attr:$workspace);
+  let assemblyFormat = [{
+    `size` $size `persistent` $persistent `lower_bound` $lower_bound `parameters` $parameters `gradients` $gradients `optimizer` $optimizer
+    `activations` $activations `workspace` $workspace attr-dict
+  }];
+}
+
+def Exec_StorageOp : Exec_Op<"storage", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "a persistent place of the arena: a parameter, state, slab or input";
+  let description = [{
+    ```mlir
+    exec.storage @wte "parameters" at 4096 : tensor<65x128xf32>
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$category, I64Attr:$offset, TypeAttr:$type);
+  let assemblyFormat = "$sym_name $category `at` $offset `:` $type attr-dict";
+  let extraClassDeclaration = [{ ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); } }];
+}
+
+def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "an exact schedule: exec.run in this order, nothing else is decided";
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
+def Exec_BufferOp : Exec_Op<"buffer", [Pure, HasParent<"ProgramOp">]> {
+  let summary = "a place of the arena for the launches `first` to `last`";
+  let description = [{
+    ```mlir
+    %h = exec.buffer "nn.gelu h.0.act" "activations" at 8192 live [3, 17] : memref<768x512xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$source, StrAttr:$category, I64Attr:$offset, I64Attr:$first, I64Attr:$last);
+  let results = (outs AnyMemRef:$buffer);
+  let assemblyFormat = "$source $category `at` $offset `live` `[` $first `,` $last `]` attr-dict `:` type($buffer)";
+}
+
+def Exec_GetOp : Exec_Op<"get", [Pure, HasParent<"ProgramOp">]> {
+  let summary = "the place of an exec.storage, or of a part of a slab";
+  let arguments = (ins FlatSymbolRefAttr:$storage, I64Attr:$offset);
+  let results = (outs AnyMemRef:$buffer);
+  // %w = exec.get @wte at 4096 : memref<65x128xf32>       the offset is in bytes from the arena's start
+  let assemblyFormat = "$storage `at` $offset attr-dict `:` type($buffer)";
+}
+
+def Exec_RunOp : Exec_Op<"run", [AttrSizedOperandSegments, HasParent<"ProgramOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "one execution of a kernel, on buffers";
+  let description = [{
+    An output may be the same buffer as an input where the kernel allows it.
+
+    ```mlir
+    exec.run @rows_relu_8x64 ins(%x : memref<8x64xf32>) outs(%y : memref<8x64xf32>) {sources = ["nn.relu h.0.act"]}
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs, OptionalAttr<StrArrayAttr>:$sources);
+  let assemblyFormat = [{
+    $kernel (`ins` `(` $inputs^ `:` type($inputs) `)`)? `outs` `(` $outputs `:` type($outputs) `)` attr-dict
+  }];
+}
+
+def Exec_OutputOp : Exec_Op<"output", [HasParent<"ProgramOp">]> {
+  let summary = "where a named result lies after the program has run";
+  let arguments = (ins StrAttr:$name, AnyMemRef:$buffer);
+  let assemblyFormat = "$name $buffer attr-dict `:` type($buffer)";
+}
+
 #endif // DESCENT_DIALECTS_EXEC_EXECOPS

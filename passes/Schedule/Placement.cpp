@@ -1,0 +1,78 @@
+//===- Placement.cpp - Offsets for buffers with known lifetimes -----------===//
+//
+// Knows sizes and lifetimes only, so that it can be tested on its own (test/passes/Schedule/PlacementTest.cpp checks it against brute force).
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Schedule/Placement.h"
+
+#include "passes/Schedule/Lifetimes.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+using namespace descent;
+using namespace descent::schedule;
+
+static bool overlap(const Block &a, const Block &b) { return a.first <= b.last && b.first <= a.last; }
+
+int64_t schedule::place(llvm::MutableArrayRef<Block> blocks) {
+  llvm::SmallVector<unsigned> order(blocks.size());
+  std::iota(order.begin(), order.end(), 0u);
+  llvm::stable_sort(order, [&](unsigned a, unsigned b) { return blocks[a].bytes > blocks[b].bytes; });
+
+  llvm::SmallVector<unsigned> placed; // by offset
+  int64_t end = 0;
+  for (unsigned index : order) {
+    Block &block = blocks[index];
+    int64_t bestOffset = -1, bestGap = std::numeric_limits<int64_t>::max(), floor = 0;
+    for (unsigned other : placed) {
+      if (!overlap(block, blocks[other]))
+        continue;
+      int64_t gap = blocks[other].offset - floor;
+      if (gap >= block.bytes && gap < bestGap) {
+        bestGap = gap;
+        bestOffset = floor;
+      }
+      floor = std::max(floor, blocks[other].offset + blocks[other].bytes);
+    }
+    block.offset = bestOffset >= 0 ? bestOffset : floor;
+    end = std::max(end, block.offset + block.bytes);
+    placed.insert(llvm::upper_bound(placed, index,
+                                    [&](unsigned a, unsigned b) { return blocks[a].offset < blocks[b].offset; }),
+                  index);
+  }
+  return end;
+}
+
+int64_t schedule::lowerBound(llvm::ArrayRef<Block> blocks) {
+  int64_t steps = 0;
+  for (const Block &block : blocks)
+    steps = std::max(steps, block.last + 1);
+  llvm::SmallVector<int64_t> change(static_cast<size_t>(steps) + 1, 0);
+  for (const Block &block : blocks) {
+    change[static_cast<size_t>(block.first)] += block.bytes;
+    change[static_cast<size_t>(block.last) + 1] -= block.bytes;
+  }
+  int64_t alive = 0, most = 0;
+  for (int64_t delta : change)
+    most = std::max(most, alive += delta);
+  return most;
+}
+
+TransientBlocks schedule::transientBlocks(const Lifetimes &lifetimes) {
+  TransientBlocks result;
+  for (auto [index, place] : llvm::enumerate(lifetimes.getPlaces())) {
+    if (place.persistent)
+      continue;
+    result.blocks.push_back({static_cast<int64_t>(llvm::alignTo(place.bytes, alignment)), place.first, place.last, 0});
+    result.places.push_back(index);
+  }
+  return result;
+}
+
+int64_t schedule::peakBytes(const Lifetimes &lifetimes) {
+  return lowerBound(transientBlocks(lifetimes).blocks);
+}
