@@ -1,0 +1,297 @@
+//===- EmitProgram.cpp - From the schedule to the ABI's tables ------------===//
+//
+// Builds LLVM IR directly: the tables are constants whose layout must be that of abi.h, and a constant struct says so most plainly. Every struct type
+// built here is checked against the size the C compiler gives it.
+//
+// A program's function computes addresses (arena + constant), fills an array of pointers and calls descent_launch, once a launch.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/Target/EmitProgram.h"
+
+#include "compiler/Version.h"
+#include "dialects/Exec/Exec.h"
+#include "passes/Codegen/KernelFunction.h"
+#include "passes/Schedule/Lifetimes.h"
+#include "runtime/include/descent/abi.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+
+namespace descent {
+
+KernelCost costOf(Operation *operation) {
+  auto kernel = cast<exec::KernelOp>(operation);
+  KernelCost cost;
+  kernel.walk([&](CostOp op) { cost.flops += op.getFlops(); });
+  for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(), kernel.getResultTypes()))
+    cost.bytes += static_cast<double>(schedule::bytesOf(type));
+  return cost;
+}
+
+namespace {
+
+class ProgramEmitter {
+public:
+  ProgramEmitter(ModuleOp plan, ModuleOp kernels, const ProgramOptions &options, llvm::LLVMContext &context)
+      : plan(plan), kernels(kernels), options(options), builder(context),
+        module(std::make_unique<llvm::Module>("descent_program", context)) {
+    pointer = builder.getPtrTy();
+  }
+
+  FailureOr<std::unique_ptr<llvm::Module>> run();
+
+private:
+  // Constants.
+  llvm::Constant *text(StringRef value);
+  llvm::Constant *i32(int64_t value) { return builder.getInt32(static_cast<uint32_t>(value)); }
+  llvm::Constant *i64(int64_t value) { return builder.getInt64(static_cast<uint64_t>(value)); }
+  llvm::Constant *f64(double value) { return llvm::ConstantFP::get(builder.getDoubleTy(), value); }
+  llvm::Constant *structure(ArrayRef<llvm::Constant *> fields) { return llvm::ConstantStruct::getAnon(fields); }
+  /// A private array and its length, as two fields.
+  void appendTable(SmallVectorImpl<llvm::Constant *> &fields, ArrayRef<llvm::Constant *> rows, size_t rowBytes);
+  llvm::Constant *tensor(StringRef name, ShapedType type, int64_t offset);
+
+  // Tables.
+  llvm::Constant *parameterRow(exec::StorageOp storage);
+  llvm::Constant *inputRow(exec::StorageOp storage);
+  LogicalResult emitKernels();
+  llvm::Constant *functionRow(exec::ProgramOp program);
+  llvm::Function *programFunction(exec::ProgramOp program);
+  uint64_t planHash();
+
+  ModuleOp plan, kernels;
+  const ProgramOptions &options;
+  llvm::IRBuilder<> builder;
+  std::unique_ptr<llvm::Module> module;
+  llvm::PointerType *pointer;
+  llvm::StringMap<llvm::Constant *> texts;
+  llvm::GlobalVariable *kernelTable = nullptr;
+  llvm::StringMap<unsigned> kernelIndex;
+  SmallVector<llvm::Constant *> kernelRows;
+  uint64_t threadScratch = 0;
+  bool layoutBroken = false;
+};
+
+} // namespace
+
+llvm::Constant *ProgramEmitter::text(StringRef value) {
+  llvm::Constant *&entry = texts[value];
+  if (!entry) {
+    auto *bytes = llvm::ConstantDataArray::getString(builder.getContext(), value);
+    entry = new llvm::GlobalVariable(*module, bytes->getType(), true, llvm::GlobalValue::PrivateLinkage, bytes);
+  }
+  return entry;
+}
+
+void ProgramEmitter::appendTable(SmallVectorImpl<llvm::Constant *> &fields, ArrayRef<llvm::Constant *> rows,
+                                 size_t rowBytes) {
+  llvm::Constant *address = llvm::ConstantPointerNull::get(pointer);
+  if (!rows.empty()) {
+    auto *type = llvm::ArrayType::get(rows[0]->getType(), rows.size());
+    layoutBroken |= module->getDataLayout().getTypeAllocSize(rows[0]->getType()) != rowBytes;
+    address = new llvm::GlobalVariable(*module, type, true, llvm::GlobalValue::PrivateLinkage,
+                                       llvm::ConstantArray::get(type, rows));
+  }
+  fields.push_back(address);
+  fields.push_back(i64(static_cast<int64_t>(rows.size())));
+}
+
+static int32_t dtypeOf(Type element) {
+  return llvm::TypeSwitch<Type, int32_t>(element)
+      .Case<Float32Type>([](Type) { return DESCENT_F32; })
+      .Case<BFloat16Type>([](Type) { return DESCENT_BF16; })
+      .Case<Float16Type>([](Type) { return DESCENT_F16; })
+      .Default([](Type type) {
+        return type.isInteger(32) ? DESCENT_I32 : type.isInteger(64) ? DESCENT_I64 : DESCENT_I1;
+      });
+}
+
+llvm::Constant *ProgramEmitter::tensor(StringRef name, ShapedType type, int64_t offset) {
+  SmallVector<llvm::Constant *> shape(DESCENT_MAX_RANK, i64(0));
+  for (auto [axis, size] : llvm::enumerate(type.getShape()))
+    shape[axis] = i64(size);
+  int64_t bytes = type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  return structure({text(name), i32(dtypeOf(type.getElementType())), i32(type.getRank()),
+                    llvm::ConstantArray::get(llvm::ArrayType::get(builder.getInt64Ty(), DESCENT_MAX_RANK), shape),
+                    i64(offset), i64(bytes)});
+}
+
+llvm::Constant *ProgramEmitter::parameterRow(exec::StorageOp storage) {
+  struct Initializer {
+    int32_t kind = DESCENT_INIT_CONSTANT;
+    double a = 0.0, b = 0.0;
+  };
+  Attribute attribute = storage->getAttr("init");
+  auto init = llvm::TypeSwitch<Attribute, Initializer>(attribute)
+                  .Case<nn::ConstantInitAttr>([](auto a) { return Initializer{DESCENT_INIT_CONSTANT, a.getValue(), 0.0}; })
+                  .Case<nn::NormalInitAttr>([](auto a) { return Initializer{DESCENT_INIT_NORMAL, a.getMean(), a.getDeviation()}; })
+                  .Case<nn::UniformInitAttr>([](auto a) { return Initializer{DESCENT_INIT_UNIFORM, a.getLow(), a.getHigh()}; })
+                  .Default([](Attribute) { return Initializer{}; });
+  auto gradient = storage->getAttrOfType<IntegerAttr>("gradient");
+  auto group = storage->getAttrOfType<StringAttr>("group");
+  return structure({tensor(storage.getSymName(), storage.getTensorType(), storage.getOffset()), i32(init.kind),
+                    i32(!storage->hasAttr("frozen")), f64(init.a), f64(init.b),
+                    i64(gradient ? gradient.getInt() : -1), text(group ? group.getValue() : ""),
+                    f64(storage->getAttrOfType<FloatAttr>("rate_scale").getValueAsDouble()),
+                    f64(storage->getAttrOfType<FloatAttr>("weight_decay").getValueAsDouble())});
+}
+
+llvm::Constant *ProgramEmitter::inputRow(exec::StorageOp storage) {
+  auto role = storage->getAttrOfType<StringAttr>("nn.role");
+  int32_t code = llvm::StringSwitch<int32_t>(role ? role.getValue() : "data")
+                     .Case("target", DESCENT_INPUT_TARGET)
+                     .Case("row_weights", DESCENT_INPUT_ROW_WEIGHTS)
+                     .Case("rng", DESCENT_INPUT_RNG)
+                     .Default(DESCENT_INPUT_DATA);
+  auto bounds = storage->getAttrOfType<DenseI64ArrayAttr>("nn.bounds");
+  auto ignore = storage->getAttrOfType<IntegerAttr>("nn.ignore_index");
+  StringRef name = storage.getSymName();
+  name.consume_front("input:");
+  return structure({tensor(name, storage.getTensorType(), storage.getOffset()), i32(code), i32(bounds ? 1 : 0),
+                    i64(bounds ? bounds[0] : 0), i64(bounds ? bounds[1] : 0), i64(ignore ? ignore.getInt() : 0),
+                    i32(ignore ? 1 : 0), i32(0)});
+}
+
+LogicalResult ProgramEmitter::emitKernels() {
+  for (auto kernel : plan.getOps<exec::KernelOp>()) {
+    Operation *function = SymbolTable::lookupSymbolIn(kernels, kernel.getSymName());
+    auto tasks = function ? function->getAttrOfType<IntegerAttr>(tasksAttrName) : IntegerAttr();
+    auto scratch = function ? function->getAttrOfType<IntegerAttr>(scratchAttrName) : IntegerAttr();
+    if (!tasks || !scratch)
+      return kernel.emitOpError() << "@" << kernel.getSymName() << " has no generated function";
+    auto *type = llvm::FunctionType::get(builder.getVoidTy(),
+                                         {pointer, builder.getInt64Ty(), builder.getInt64Ty(), pointer}, false);
+    auto *symbol = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, kernel.getSymName(), *module);
+    std::string sources;
+    if (auto names = kernel.getSourcesAttr())
+      sources = llvm::join(names.getAsValueRange<StringAttr>(), ", ");
+    KernelCost cost = costOf(kernel);
+    kernelIndex[kernel.getSymName()] = static_cast<unsigned>(kernelRows.size());
+    kernelRows.push_back(structure({text(kernel.getSymName()), text(sources), symbol, i64(tasks.getInt()),
+                                    i64(scratch.getInt()), f64(cost.flops), f64(cost.bytes)}));
+    threadScratch = std::max<uint64_t>(threadScratch, static_cast<uint64_t>(scratch.getInt()));
+  }
+  threadScratch = llvm::alignTo(threadScratch, 64);
+  return success();
+}
+
+static int64_t offsetOf(Value buffer) {
+  return llvm::TypeSwitch<Operation *, int64_t>(buffer.getDefiningOp())
+      .Case<exec::BufferOp, exec::GetOp>([](auto op) { return static_cast<int64_t>(op.getOffset()); });
+}
+
+llvm::Function *ProgramEmitter::programFunction(exec::ProgramOp program) {
+  auto *type = llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer}, false);
+  auto *function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
+                                          "descent_" + program.getSymName(), *module);
+  auto launchType = llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer, pointer}, false);
+  llvm::FunctionCallee launch = module->getOrInsertFunction("descent_launch", launchType);
+  builder.SetInsertPoint(llvm::BasicBlock::Create(builder.getContext(), "entry", function));
+  unsigned most = 1;
+  for (auto run : program.getBody().getOps<exec::RunOp>())
+    most = std::max(most, run.getNumOperands());
+  llvm::Value *context = function->getArg(0), *arena = function->getArg(1);
+  llvm::Value *operands = builder.CreateAlloca(pointer, builder.getInt32(most));
+  for (auto run : program.getBody().getOps<exec::RunOp>()) {
+    for (auto [index, buffer] : llvm::enumerate(run.getOperands())) {
+      llvm::Value *address = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), arena,
+                                                                static_cast<uint64_t>(offsetOf(buffer)));
+      builder.CreateStore(address, builder.CreateConstInBoundsGEP1_64(pointer, operands, index));
+    }
+    llvm::Value *kernel = builder.CreateConstInBoundsGEP2_64(kernelTable->getValueType(), kernelTable, 0,
+                                                             kernelIndex.lookup(run.getKernel()));
+    builder.CreateCall(launch, {context, kernel, operands});
+  }
+  builder.CreateRetVoid();
+  return function;
+}
+
+llvm::Constant *ProgramEmitter::functionRow(exec::ProgramOp program) {
+  SmallVector<llvm::Constant *> outputs;
+  for (auto output : program.getBody().getOps<exec::OutputOp>())
+    outputs.push_back(tensor(output.getName(), cast<MemRefType>(output.getBuffer().getType()), offsetOf(output.getBuffer())));
+  SmallVector<llvm::Constant *> fields{text(program.getSymName()), programFunction(program)};
+  appendTable(fields, outputs, sizeof(descent_tensor));
+  return structure(fields);
+}
+
+/// Hash of names, shapes and types of parameters and states: what a checkpoint of this program must agree with.
+uint64_t ProgramEmitter::planHash() {
+  std::string description;
+  llvm::raw_string_ostream stream(description);
+  for (auto storage : plan.getOps<exec::StorageOp>())
+    if (storage.getCategory() == "parameters" || storage.getCategory() == "optimizer")
+      stream << storage.getCategory() << ' ' << storage.getSymName() << ' ' << storage.getType() << '\n';
+  return llvm::xxh3_64bits(description);
+}
+
+FailureOr<std::unique_ptr<llvm::Module>> ProgramEmitter::run() {
+  auto arenas = plan.getOps<exec::ArenaOp>();
+  if (arenas.empty())
+    return plan.emitError("has no exec.arena; run plan-memory first");
+  exec::ArenaOp arena = *arenas.begin();
+  if (failed(emitKernels()))
+    return failure();
+
+  SmallVector<llvm::Constant *> parameters, states, inputs, settings, functions;
+  llvm::StringMap<int32_t> parameterIndex;
+  for (auto storage : plan.getOps<exec::StorageOp>())
+    if (storage.getCategory() == "parameters") {
+      parameterIndex[storage.getSymName()] = static_cast<int32_t>(parameters.size());
+      parameters.push_back(parameterRow(storage));
+    } else if (storage.getCategory() == "inputs") {
+      inputs.push_back(inputRow(storage));
+    }
+  for (auto storage : plan.getOps<exec::StorageOp>()) {
+    if (storage.getCategory() != "optimizer")
+      continue;
+    auto owner = storage->getAttrOfType<FlatSymbolRefAttr>("parameter");
+    states.push_back(structure({tensor(storage.getSymName(), storage.getTensorType(), storage.getOffset()),
+                                i32(owner ? parameterIndex.lookup(owner.getValue()) : -1), i32(0),
+                                f64(storage->getAttrOfType<FloatAttr>("initial").getValueAsDouble())}));
+  }
+  for (const auto &[key, value] : options.settings)
+    settings.push_back(structure({text(key), text(value)}));
+
+  SmallVector<llvm::Constant *> kernelFields;
+  appendTable(kernelFields, kernelRows, sizeof(descent_kernel));
+  kernelTable = dyn_cast<llvm::GlobalVariable>(kernelFields[0]);
+  for (auto program : plan.getOps<exec::ProgramOp>())
+    functions.push_back(functionRow(program));
+
+  auto memory = structure({i64(arena.getSize()), i64(arena.getPersistent()), i64(arena.getParameters()),
+                           i64(arena.getGradients()), i64(arena.getOptimizer()), i64(arena.getActivations()),
+                           i64(arena.getWorkspace()), i64(static_cast<int64_t>(threadScratch)),
+                           i64(arena.getLowerBound())});
+  SmallVector<llvm::Constant *> fields{i32(DESCENT_ABI_VERSION), i32(sizeof(descent_program)), text(options.name),
+                                       text(versionText()), text(options.cpu.name),
+                                       text(llvm::join(options.cpu.requiredFeatures(), ",")),
+                                       i64(static_cast<int64_t>(planHash())), memory};
+  appendTable(fields, parameters, sizeof(descent_parameter));
+  appendTable(fields, states, sizeof(descent_state));
+  appendTable(fields, inputs, sizeof(descent_input));
+  llvm::append_range(fields, kernelFields);
+  appendTable(fields, settings, sizeof(descent_setting));
+  appendTable(fields, functions, sizeof(descent_function));
+  llvm::Constant *program = structure(fields);
+  layoutBroken |= module->getDataLayout().getTypeAllocSize(program->getType()) != sizeof(descent_program);
+  if (layoutBroken)
+    return plan.emitError("internal: a table of the program has another layout than abi.h");
+  new llvm::GlobalVariable(*module, program->getType(), true, llvm::GlobalValue::ExternalLinkage, program,
+                           DESCENT_PROGRAM_SYMBOL);
+  return std::move(module);
+}
+
+FailureOr<std::unique_ptr<llvm::Module>> emitProgram(ModuleOp plan, ModuleOp kernels, const ProgramOptions &options,
+                                                     llvm::LLVMContext &context) {
+  return ProgramEmitter(plan, kernels, options, context).run();
+}
+
+} // namespace descent
