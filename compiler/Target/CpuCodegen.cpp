@@ -35,56 +35,80 @@ LogicalResult lowerKernelFunctions(ModuleOp module, const CpuTarget &target) {
 
 namespace {
 
-/// A module translated to LLVM IR with what its compilation needs. The order of members is the order of their dependence.
-struct Translated {
-  std::unique_ptr<llvm::LLVMContext> context;
-  std::unique_ptr<llvm::TargetMachine> machine;
-  std::unique_ptr<llvm::Module> module;
-};
-
-FailureOr<Translated> translate(ModuleOp module, const CpuTarget &target) {
+/// Null after an error.
+std::unique_ptr<llvm::TargetMachine> createMachine(const CpuTarget &target, Location where) {
   static const bool initialised = [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     return true;
   }();
   (void)initialised;
-
-  Translated result;
   llvm::Triple triple(llvm::sys::getProcessTriple());
   std::string error;
   const llvm::Target *llvmTarget = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!llvmTarget)
-    return module.emitError() << "LLVM has no code generator for '" << triple.str() << "': " << error;
-  result.machine.reset(llvmTarget->createTargetMachine(triple, target.name, target.features, llvm::TargetOptions(),
-                                                       llvm::Reloc::PIC_, {}, llvm::CodeGenOptLevel::Aggressive));
+  if (!llvmTarget) {
+    emitError(where) << "LLVM has no code generator for '" << triple.str() << "': " << error;
+    return nullptr;
+  }
+  return std::unique_ptr<llvm::TargetMachine>(
+      llvmTarget->createTargetMachine(triple, target.name, target.features, llvm::TargetOptions(),
+                                      llvm::Reloc::PIC_, {}, llvm::CodeGenOptLevel::Aggressive));
+}
+
+void setTarget(llvm::Module &module, const llvm::TargetMachine &machine) {
+  module.setDataLayout(machine.createDataLayout());
+  module.setTargetTriple(machine.getTargetTriple());
+}
+
+/// A module translated to LLVM IR with what its compilation needs. The order of members is the order of their dependence.
+struct Translated {
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> module;
+};
+
+FailureOr<Translated> translate(ModuleOp module) {
+  Translated result;
   result.context = std::make_unique<llvm::LLVMContext>();
   result.module = translateModuleToLLVMIR(module, *result.context, module.getName().value_or("descent_kernels"));
   if (!result.module)
     return module.emitError("cannot be translated to LLVM IR");
-  result.module->setDataLayout(result.machine->createDataLayout());
-  result.module->setTargetTriple(triple);
   return result;
 }
 
 } // namespace
 
-FailureOr<SmallVector<char, 0>> compileToObject(ModuleOp module, const CpuTarget &target) {
-  FailureOr<Translated> translated = translate(module, target);
-  if (failed(translated))
+LogicalResult setTarget(llvm::Module &module, const CpuTarget &target, Location where) {
+  auto machine = createMachine(target, where);
+  if (!machine)
     return failure();
+  setTarget(module, *machine);
+  return success();
+}
+
+FailureOr<SmallVector<char, 0>> compileToObject(llvm::Module &module, const CpuTarget &target, Location where) {
+  auto machine = createMachine(target, where);
+  if (!machine)
+    return failure();
+  setTarget(module, *machine);
   SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager passes;
-  if (translated->machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
-    return module.emitError("LLVM cannot write object files for this machine");
-  passes.run(*translated->module);
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
+    return emitError(where) << "LLVM cannot write object files for this machine";
+  passes.run(module);
   return object;
 }
 
-FailureOr<std::string> emitLLVMIR(ModuleOp module, const CpuTarget &target) {
-  FailureOr<Translated> translated = translate(module, target);
+FailureOr<SmallVector<char, 0>> compileToObject(ModuleOp module, const CpuTarget &target) {
+  FailureOr<Translated> translated = translate(module);
   if (failed(translated))
+    return failure();
+  return compileToObject(*translated->module, target, module.getLoc());
+}
+
+FailureOr<std::string> emitLLVMIR(ModuleOp module, const CpuTarget &target) {
+  FailureOr<Translated> translated = translate(module);
+  if (failed(translated) || failed(setTarget(*translated->module, target, module.getLoc())))
     return failure();
   std::string text;
   llvm::raw_string_ostream stream(text);

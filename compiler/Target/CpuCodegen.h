@@ -13,9 +13,12 @@
 #include <memory>
 #include <string>
 
-namespace llvm::orc {
+namespace llvm {
+class Module;
+namespace orc {
 class LLJIT;
 }
+} // namespace llvm
 
 namespace descent {
 
@@ -25,6 +28,13 @@ mlir::LogicalResult lowerKernelFunctions(mlir::ModuleOp module, const CpuTarget 
 /// Position-independent ELF object of a module in the LLVM dialect. The context must know the LLVM translations (registerAllDialects).
 /// The same module and target always give the same bytes. Errors are emitted at the module.
 mlir::FailureOr<llvm::SmallVector<char, 0>> compileToObject(mlir::ModuleOp module, const CpuTarget &target);
+
+/// The same for a module in LLVM IR; sets its triple and data layout.
+mlir::FailureOr<llvm::SmallVector<char, 0>> compileToObject(llvm::Module &module, const CpuTarget &target,
+                                                            mlir::Location where);
+
+/// Sets the triple and the data layout of `target`.
+mlir::LogicalResult setTarget(llvm::Module &module, const CpuTarget &target, mlir::Location where);
 
 /// The textual LLVM IR that compileToObject would compile.
 mlir::FailureOr<std::string> emitLLVMIR(mlir::ModuleOp module, const CpuTarget &target);

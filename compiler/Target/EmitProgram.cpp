@@ -9,6 +9,7 @@
 
 #include "compiler/Target/EmitProgram.h"
 
+#include "compiler/Target/CpuCodegen.h"
 #include "compiler/Version.h"
 #include "dialects/Exec/Exec.h"
 #include "passes/Codegen/KernelFunction.h"
@@ -237,7 +238,7 @@ FailureOr<std::unique_ptr<llvm::Module>> ProgramEmitter::run() {
   if (arenas.empty())
     return plan.emitError("has no exec.arena; run plan-memory first");
   exec::ArenaOp arena = *arenas.begin();
-  if (failed(emitKernels()))
+  if (failed(setTarget(*module, options.cpu, plan.getLoc())) || failed(emitKernels()))
     return failure();
 
   SmallVector<llvm::Constant *> parameters, states, inputs, settings, functions;

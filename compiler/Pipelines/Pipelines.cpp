@@ -1,0 +1,73 @@
+//===- Pipelines.cpp - The order of the passes ----------------------------===//
+//
+// The one file that orders passes. A comment at each place names what would go wrong elsewhere.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/Pipelines/Pipelines.h"
+
+#include "passes/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace descent {
+
+void buildImportPhase(OpPassManager &pm) {
+  // Before bind-batch: inside a module the batch of an argument is known only from its instantiation.
+  pm.addPass(createInlineModules());
+  // Before anything that asks for a size: from here on every shape is static.
+  pm.addPass(createBindBatch());
+  // After bind-batch, since the weights have one element a row of the batch.
+  pm.addPass(createAttachRowWeights());
+  pm.addPass(createVerifyModel());
+}
+
+void buildDifferentiatePhase(OpPassManager &pm) {
+  // Before differentiate: the gradient of log(softmax(x)) written out divides by a probability that may be zero; the stable form has none.
+  pm.addPass(createStabiliseLogs());
+  pm.addPass(createDifferentiate());
+  // Right after: train.gradient is a message between these two, and other passes would have to carry it along.
+  pm.addPass(createInsertOptimizer());
+  pm.addPass(createVerifyTrain());
+}
+
+void buildFusionPhase(OpPassManager &pm) {
+  // Before decompose-ops and form-kernels: what it builds are nn ops to fuse like all others.
+  pm.addPass(createLowerUpdates());
+  // After differentiate: gradients of whole ops (softmax, layer_norm, cross_entropy) are better than those of their parts.
+  pm.addPass(createDecomposeOps());
+  // After decompose-ops: the means, maxima and sums that the backward pass computes again become the forward pass's own.
+  pm.addPass(createCSEPass());
+  pm.addPass(createCanonicalizerPass());
+  // Before form-kernels: a fused reduction cannot be split any more.
+  pm.addPass(createSplitReductions());
+  pm.addPass(createFormKernels());
+  // After form-kernels: it needs to see that an epilogue's values are used by whole kernels or not at all.
+  pm.addPass(createFoldEpilogues());
+  // After fold-epilogues: a residual folded into an epilogue is no accumulation.
+  pm.addPass(createFoldAccumulations());
+  pm.addPass(createOutlineKernels());
+  pm.addPass(createVerifyKernels());
+}
+
+void buildSchedulePhase(OpPassManager &pm) {
+  // Before order-operations: copies are launches that need a place in the order.
+  pm.addPass(createInsertCopies());
+  pm.addPass(createOrderOperations());
+  // Lifetimes are those of the final order.
+  pm.addPass(createPlanMemory());
+  pm.addPass(createVerifyPlan());
+}
+
+void registerPhases() {
+  PassPipelineRegistration<>("phase-import", "nn.module and nn.model to one static nn.model", buildImportPhase);
+  PassPipelineRegistration<>("phase-differentiate", "nn.model to the training step", buildDifferentiatePhase);
+  PassPipelineRegistration<>("phase-fusion", "the training step to launches of kernels", buildFusionPhase);
+  PassPipelineRegistration<>("phase-schedule", "launches to an exact schedule on one arena", buildSchedulePhase);
+}
+
+} // namespace descent

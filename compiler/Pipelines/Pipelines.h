@@ -1,0 +1,24 @@
+//===- Pipelines.h - The order of the passes ------------------------------===//
+
+#ifndef DESCENT_COMPILER_PIPELINES_PIPELINES_H
+#define DESCENT_COMPILER_PIPELINES_PIPELINES_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir {
+class OpPassManager;
+}
+
+namespace descent {
+
+// Each phase starts where the one before ended and closes with a verify pass. descent-opt knows them as `phase-import` and so on.
+void buildImportPhase(mlir::OpPassManager &pm);        // nn.module, nn.model -> one static nn.model
+void buildDifferentiatePhase(mlir::OpPassManager &pm); // nn.model -> train.func
+void buildFusionPhase(mlir::OpPassManager &pm);        // train.func on nn ops -> train.func on exec.launch
+void buildSchedulePhase(mlir::OpPassManager &pm);      // train.func -> exec.program
+
+void registerPhases();
+
+} // namespace descent
+
+#endif // DESCENT_COMPILER_PIPELINES_PIPELINES_H
