@@ -151,7 +151,7 @@ llvm::Constant *ProgramEmitter::inputRow(exec::StorageOp storage) {
                      .Case("row_weights", DESCENT_INPUT_ROW_WEIGHTS)
                      .Case("rng", DESCENT_INPUT_RNG)
                      .Default(DESCENT_INPUT_DATA);
-  auto bounds = storage->getAttrOfType<DenseI64ArrayAttr>("nn.bounds");
+  auto bounds = storage->getAttrOfType<DenseI64ArrayAttr>("nn.range");
   auto ignore = storage->getAttrOfType<IntegerAttr>("nn.ignore_index");
   StringRef name = storage.getSymName();
   name.consume_front("input:");

@@ -1,0 +1,176 @@
+//===- Compile.cpp - From a model and a recipe to a training program ------===//
+//
+// Drives the phases, then code generation. Kernels are split over a few modules so that MLIR's conversions and LLVM's code generation, which take most of
+// the time, run on all cores; the split depends on the kernels alone, never on the machine, so the same input gives the same bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/Pipelines/Compile.h"
+
+#include "compiler/Import/ApplyRecipe.h"
+#include "compiler/Import/ReadModel.h"
+#include "compiler/Pipelines/Pipelines.h"
+#include "compiler/Target/CpuCodegen.h"
+#include "compiler/Target/EmitProgram.h"
+#include "passes/Codegen/KernelDispatch.h"
+
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "mlir/IR/Threading.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+
+namespace descent {
+
+namespace {
+
+/// Calls a function after each pass.
+class AfterEachPass : public PassInstrumentation {
+public:
+  explicit AfterEachPass(const CompileOptions &options, bool &failed) : options(options), failed(failed) {}
+  void runAfterPass(Pass *pass, Operation *op) override {
+    if (auto module = dyn_cast<ModuleOp>(op))
+      if (!failed && options.afterEachPass)
+        failed = mlir::failed(options.afterEachPass(module, pass->getArgument()));
+  }
+
+private:
+  const CompileOptions &options;
+  bool &failed;
+};
+
+} // namespace
+
+Compilation::Compilation(MLIRContext &context, CompileOptions options)
+    : context(context), options(std::move(options)) {}
+Compilation::~Compilation() = default;
+
+LogicalResult Compilation::runPhase(void (*build)(OpPassManager &)) {
+  PassManager pm(&context);
+  pm.enableVerifier(options.verifyEach);
+  if (!options.printAfter.empty())
+    pm.enableIRPrinting([](Pass *, Operation *) { return false; },
+                        [this](Pass *pass, Operation *) {
+                          return options.printAfter == "all" || options.printAfter == pass->getArgument();
+                        },
+                        /*printModuleScope=*/false, /*printAfterOnlyOnChange=*/false);
+  if (options.timePasses)
+    pm.enableTiming();
+  bool stopped = false;
+  pm.addInstrumentation(std::make_unique<AfterEachPass>(options, stopped));
+  build(pm);
+  return success(succeeded(pm.run(*module)) && !stopped);
+}
+
+FailureOr<ModuleOp> Compilation::lowerTo(Level level) {
+  module = readModel(options.modelPath, context);
+  if (!module)
+    return failure();
+  applyRecipe(*module, options.recipe);
+  if (failed(runPhase(buildImportPhase)) || failed(freezeParameters(*module, options.recipe)))
+    return failure();
+  if (level == Level::NN)
+    return *module;
+  if (failed(runPhase(buildDifferentiatePhase)))
+    return failure();
+  if (level == Level::Train)
+    return *module;
+  if (failed(runPhase(buildFusionPhase)))
+    return failure();
+  launches = module->clone();
+  options.afterEachPass = nullptr; // no tensors from here on
+  if (failed(runPhase(buildSchedulePhase)))
+    return failure();
+  return *module;
+}
+
+ModuleOp Compilation::getLaunches() const { return launches.get(); }
+ModuleOp Compilation::getKernels() const { return kernels.get(); }
+
+LogicalResult Compilation::generate() {
+  FailureOr<OwningOpRef<ModuleOp>> generated = generateKernels(*module, options.cpu);
+  if (failed(generated))
+    return failure();
+  kernels = std::move(*generated);
+  return success();
+}
+
+/// Splits public kernel functions over modules of about equal size; helpers that several use are copied into each.
+static SmallVector<OwningOpRef<ModuleOp>> split(ModuleOp kernels, unsigned parts) {
+  SymbolTable symbols(kernels);
+  SmallVector<OwningOpRef<ModuleOp>> modules;
+  SmallVector<int64_t> load(parts, 0);
+  for (unsigned i = 0; i < parts; ++i)
+    modules.push_back(ModuleOp::create(kernels.getLoc()));
+  for (auto function : kernels.getOps<func::FuncOp>()) {
+    if (function.isPrivate())
+      continue;
+    int64_t size = 0;
+    function.walk([&](Operation *) { ++size; });
+    auto lightest = std::distance(load.begin(), llvm::min_element(load));
+    load[lightest] += size;
+    OpBuilder builder = OpBuilder::atBlockEnd(modules[lightest]->getBody());
+    SmallVector<func::FuncOp> pending{function};
+    while (!pending.empty()) {
+      func::FuncOp next = pending.pop_back_val();
+      if (SymbolTable::lookupSymbolIn(*modules[lightest], next.getSymName()))
+        continue;
+      builder.clone(*next);
+      next.walk([&](func::CallOp call) {
+        if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee()))
+          pending.push_back(callee);
+      });
+    }
+  }
+  return modules;
+}
+
+static ProgramOptions programOptions(const CompileOptions &options, ModuleOp plan) {
+  auto name = plan->getAttrOfType<StringAttr>("train.model");
+  return {name ? name.str() : "model", options.recipe.flatten(), options.cpu};
+}
+
+FailureOr<std::string> Compilation::emitLLVM() {
+  llvm::LLVMContext llvmContext;
+  auto program = emitProgram(*module, *kernels, programOptions(options, *module), llvmContext);
+  if (failed(program))
+    return failure();
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  (*program)->print(stream, nullptr);
+  OwningOpRef<ModuleOp> copy = kernels->clone();
+  if (failed(lowerKernelFunctions(*copy, options.cpu)))
+    return failure();
+  FailureOr<std::string> code = emitLLVMIR(*copy, options.cpu);
+  if (failed(code))
+    return failure();
+  return text + "\n" + *code;
+}
+
+FailureOr<std::vector<ObjectBytes>> Compilation::emitObjects() {
+  constexpr unsigned parts = 4;
+  SmallVector<OwningOpRef<ModuleOp>> modules = split(*kernels, parts);
+  std::vector<ObjectBytes> objects(parts + 1);
+  if (failed(failableParallelForEachN(&context, 0, parts, [&](size_t index) -> LogicalResult {
+        if (failed(lowerKernelFunctions(*modules[index], options.cpu)))
+          return failure();
+        FailureOr<ObjectBytes> object = compileToObject(*modules[index], options.cpu);
+        if (failed(object))
+          return failure();
+        objects[index] = std::move(*object);
+        return success();
+      })))
+    return failure();
+  llvm::LLVMContext llvmContext;
+  auto program = emitProgram(*module, *kernels, programOptions(options, *module), llvmContext);
+  if (failed(program))
+    return failure();
+  FailureOr<ObjectBytes> object = compileToObject(**program, options.cpu, module->getLoc());
+  if (failed(object))
+    return failure();
+  objects[parts] = std::move(*object);
+  return objects;
+}
+
+} // namespace descent

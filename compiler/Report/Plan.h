@@ -1,0 +1,50 @@
+//===- Plan.h - What a program will do, before it runs --------------------===//
+
+#ifndef DESCENT_COMPILER_REPORT_PLAN_H
+#define DESCENT_COMPILER_REPORT_PLAN_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+#include <vector>
+
+namespace descent {
+
+/// The facts behind `descent plan`. All sizes in bytes.
+struct Plan {
+  struct Memory {
+    int64_t peak = 0, lowerBound = 0, parameters = 0, gradients = 0, optimizer = 0, activations = 0, workspace = 0, threadScratch = 0;
+  } memory;
+  struct Buffer {
+    std::string source, category, type;
+    int64_t bytes = 0, first = 0, last = 0; ///< launches
+  };
+  std::vector<Buffer> largestAtPeak; ///< at most ten, largest first; persistent ones have first 0 and last the end
+  int64_t peakLaunch = 0;            ///< of @step
+  struct Parameter {
+    std::string name, group, shape;
+    double rateScale = 1.0, weightDecay = 0.0;
+    bool trainable = true;
+    int64_t elements = 0;
+  };
+  std::vector<Parameter> parameters;
+  struct Kernel {
+    std::string name, kind, sources;
+    int64_t launches = 0, tasks = 0, scratch = 0; ///< launches in one @step
+    double flops = 0.0, bytes = 0.0;              ///< of one launch
+  };
+  std::vector<Kernel> kernels; ///< those of @step, in order of their first launch
+};
+
+/// `schedule` is the module after plan-memory, `kernels` the generated functions.
+Plan makePlan(mlir::ModuleOp schedule, mlir::ModuleOp kernels);
+
+std::string printPlan(const Plan &plan);
+std::string printPlanJson(const Plan &plan);
+
+/// "1.5 MiB".
+std::string formatBytes(int64_t bytes);
+
+} // namespace descent
+
+#endif // DESCENT_COMPILER_REPORT_PLAN_H
