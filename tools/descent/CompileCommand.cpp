@@ -1,0 +1,142 @@
+//===- CompileCommand.cpp - descent compile -------------------------------===//
+
+#include "compiler/Pipelines/Register.h"
+#include "compiler/Report/Plan.h"
+#include "tools/descent/Commands.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/Pass/PassRegistry.h"
+
+#include <chrono>
+
+using namespace mlir;
+
+namespace descent::tool {
+
+namespace {
+
+struct CompileArguments {
+  ProjectArguments project;
+  std::string output, emit = "exe", printAfter;
+  bool timePasses = false, quiet = false;
+};
+
+} // namespace
+
+static const char *const levelNames[] = {"nn", "train", "exec", "llvm", "obj", "exe"};
+
+/// Text at a level goes to `output`, or to stdout without one.
+static int writeText(const std::string &output, llvm::function_ref<void(llvm::raw_ostream &)> print) {
+  if (output.empty() || output == "-") {
+    print(llvm::outs());
+    return 0;
+  }
+  std::error_code code;
+  llvm::raw_fd_ostream stream(output, code);
+  if (code)
+    return fail("cannot write " + output + ": " + code.message());
+  print(stream);
+  stream.close();
+  if (!stream.has_error())
+    return 0;
+  code = stream.error();
+  stream.clear_error();
+  llvm::sys::fs::remove(output);
+  return fail("cannot write " + output + ": " + code.message());
+}
+
+static int printModule(const std::string &output, FailureOr<ModuleOp> module) {
+  if (failed(module))
+    return 1;
+  return writeText(output, [&](llvm::raw_ostream &os) {
+    OpPrintingFlags flags;
+    flags.enableDebugInfo(false);
+    module->print(os, flags);
+    os << "\n";
+  });
+}
+
+/// The folder of the output must exist and be writable before minutes are spent.
+static int checkOutput(const std::string &output) {
+  llvm::StringRef parent = llvm::sys::path::parent_path(output);
+  if (parent.empty())
+    parent = ".";
+  if (!llvm::sys::fs::is_directory(parent))
+    return fail("cannot write " + output + ": there is no folder " + parent.str());
+  if (!llvm::sys::fs::can_write(parent))
+    return fail("cannot write " + output + ": the folder " + parent.str() + " is not writable");
+  if (llvm::sys::fs::is_directory(output))
+    return fail("cannot write " + output + ": it is a folder; name a file in it with -o");
+  return 0;
+}
+
+static int runCompile(const CompileArguments &arguments) {
+  auto start = std::chrono::steady_clock::now();
+  const auto *position = llvm::find(levelNames, arguments.emit);
+  auto level = static_cast<Level>(std::distance(std::begin(levelNames), position));
+  bool isFile = level >= Level::Object;
+  std::string output = arguments.output;
+  if (isFile && output.empty())
+    return fail("say where the program goes: -o FILE");
+  if (isFile)
+    if (int status = checkOutput(output))
+      return status;
+  if (!arguments.printAfter.empty() && arguments.printAfter != "all" && !PassInfo::lookup(arguments.printAfter))
+    return fail("--print-after: there is no pass '" + arguments.printAfter + "'; `descent-opt --help` lists them");
+
+  std::optional<CompileOptions> options = arguments.project.resolve();
+  if (!options)
+    return 1;
+  options->printAfter = arguments.printAfter;
+  options->timePasses = arguments.timePasses;
+
+  Session session;
+  Compilation compilation(session.context(), std::move(*options));
+  if (level <= Level::Exec)
+    return printModule(output, compilation.lowerTo(level));
+  FailureOr<ModuleOp> schedule = compilation.lowerTo(Level::Exec);
+  if (failed(schedule) || failed(compilation.generate()))
+    return 1;
+  if (level == Level::Llvm) {
+    FailureOr<std::string> text = compilation.emitLLVM();
+    return failed(text) ? 1 : writeText(output, [&](llvm::raw_ostream &os) { os << *text; });
+  }
+  FailureOr<std::vector<ObjectBytes>> objects = compilation.emitObjects();
+  if (failed(objects))
+    return 1;
+  if (llvm::Error error = level == Level::Object ? linkObject(*objects, output) : linkExecutable(*objects, output))
+    return fail(llvm::toString(std::move(error)));
+  if (!arguments.quiet) {
+    Plan plan = makePlan(*schedule, compilation.getKernels());
+    std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    int64_t launches = 0;
+    for (const Plan::Kernel &kernel : plan.kernels)
+      launches += kernel.launches;
+    llvm::outs() << output << ": " << plan.parameters.size() << " parameters, " << plan.kernels.size() << " kernels in "
+                 << launches << " launches a step, " << formatBytes(plan.memory.peak) << " of memory; compiled in "
+                 << llvm::format("%.2f", elapsed.count()) << " s\n";
+  }
+  return 0;
+}
+
+void addCompile(CLI::App &app, int &status) {
+  auto arguments = std::make_shared<CompileArguments>();
+  CLI::App *command = app.add_subcommand("compile", "compile a model and a recipe into a training program");
+  arguments->project.add(*command);
+  command->add_option("-o,--output", arguments->output, "file to write; text levels go to standard output without it");
+  command->add_option("--emit", arguments->emit, "stop at a level and write it: nn, train, exec, llvm, obj, exe")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(levelNames), std::end(levelNames))))
+      ->capture_default_str();
+  command->add_option("--print-after", arguments->printAfter, "print the program after a pass, or after all, on standard error");
+  command->add_flag("--time-passes", arguments->timePasses, "print the time of each pass on standard error");
+  command->add_flag("-q,--quiet", arguments->quiet, "say nothing when all is well");
+  command->footer("Exit status: 0 done, 1 the input was refused, 2 the command line was.");
+  command->callback([arguments, &status] { status = runCompile(*arguments); });
+}
+
+} // namespace descent::tool
