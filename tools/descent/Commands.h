@@ -21,6 +21,7 @@ void addNew(CLI::App &app, int &status);
 void addCompile(CLI::App &app, int &status);
 void addPlan(CLI::App &app, int &status);
 void addVerify(CLI::App &app, int &status);
+void addRecipe(CLI::App &app, int &status);
 
 /// What names a model and a recipe, shared by compile, plan and verify.
 struct ProjectArguments {

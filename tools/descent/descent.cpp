@@ -13,6 +13,7 @@ int main(int argc, char **argv) {
   descent::tool::addCompile(app, status);
   descent::tool::addPlan(app, status);
   descent::tool::addVerify(app, status);
+  descent::tool::addRecipe(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
