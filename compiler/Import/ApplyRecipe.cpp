@@ -54,15 +54,20 @@ LogicalResult freezeParameters(ModuleOp module, const Recipe &recipe) {
   std::vector<std::string> names;
   module.walk([&](nn::ParameterOp parameter) {
     names.push_back(parameter.getName().str());
-    auto rank = cast<RankedTensorType>(parameter.getValue().getType()).getRank();
-    if (treatmentOf(recipe, names.back(), rank).frozen)
+    if (isFrozen(recipe, names.back()))
       parameter.setFrozen(true);
   });
-  std::vector<RecipeError> errors;
-  checkGroups(recipe, names, errors);
-  for (const RecipeError &error : errors)
-    emitError(UnknownLoc::get(module.getContext())) << error.where << ": " << error.message;
-  return success(errors.empty());
+  bool allMatch = true;
+  for (const OptimizerGroup &group : recipe.optimizer.groups)
+    for (const std::string &pattern : group.match) {
+      if (llvm::any_of(names, [&](const std::string &name) { return train::matchesPattern(name, pattern); }))
+        continue;
+      InFlightDiagnostic error = emitError(UnknownLoc::get(module.getContext()))
+                                 << group.where << ": optimizer group '" << pattern << "' matches no parameter; the model has ";
+      llvm::interleaveComma(names, error);
+      allMatch = false;
+    }
+  return success(allMatch);
 }
 
 } // namespace descent

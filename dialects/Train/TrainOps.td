@@ -69,7 +69,7 @@ def Train_CosineScheduleAttr : Train_Attr<"CosineSchedule", "cosine", [DeclareAt
 }
 
 def Train_GroupAttr : Train_Attr<"Group", "group"> {
-  let summary = "settings of the parameters whose names match a pattern; the first matching group wins";
+  let summary = "settings of the parameters whose names match a pattern; the last matching group wins";
   let description = "`*` matches any run of characters, `?` one. A negative weight_decay means: as the optimizer's default rule has it.";
   let parameters = (ins StringRefParameter<>:$match, NN_Double:$rate_scale, NN_Double:$weight_decay);
 }

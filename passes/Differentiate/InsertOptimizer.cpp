@@ -96,7 +96,6 @@ LogicalResult InsertOptimizer::sortIntoGroups(train::FuncOp step) {
       decay = pattern.getWeightDecay() >= 0.0 ? double(pattern.getWeightDecay())
                                               : (isMatrix ? weightDecay : 0.0);
       name = pattern.getMatch().str() + (pattern.getWeightDecay() < 0.0 && !isMatrix ? ".no_decay" : "");
-      break; // the first match wins
     }
     parameter.setGroup(name);
     parameter.setRateScale(APFloat(scale));

@@ -1,0 +1,250 @@
+//===- StepReference.cpp - One training step in double precision ----------===//
+//
+// Teaches the interpreter the train ops. State changes are collected, not applied, so that every read sees the value before the step, as train.read says.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/Reference/StepReference.h"
+
+#include "compiler/Reference/Interpreter.h"
+#include "dialects/Train/Train.h"
+
+#include "mlir/IR/Builders.h"
+
+#include <cmath>
+#include <random>
+
+using namespace mlir;
+
+namespace descent::reference {
+
+namespace {
+
+class StepInterpreter {
+public:
+  StepInterpreter(ModuleOp module, const StepInputs &inputs) : module(module), inputs(inputs) {}
+  FailureOr<StepResult> run();
+
+private:
+  using Operands = ArrayRef<Tensor>;
+  using Results = SmallVectorImpl<Tensor>;
+
+  void installHandlers();
+  Tensor valueOf(StringRef name, RankedTensorType type) const;
+  Tensor readSlab(train::SlabOp slab) const;
+  void writeSlab(train::SlabOp slab, const Tensor &value, NamedTensors &into) const;
+  LogicalResult update(train::UpdateOp op, bool committed);
+
+  ModuleOp module;
+  const StepInputs &inputs;
+  Interpreter interpreter;
+  StepResult result;
+  bool committed = true;
+};
+
+} // namespace
+
+static std::vector<int64_t> shapeOf(Type type) { return cast<RankedTensorType>(type).getShape().vec(); }
+
+Tensor StepInterpreter::valueOf(StringRef name, RankedTensorType type) const {
+  auto found = inputs.values.find(name);
+  return found == inputs.values.end() ? Tensor(type.getShape().vec()) : found->second;
+}
+
+Tensor StepInterpreter::readSlab(train::SlabOp slab) const {
+  Tensor packed(shapeOf(slab.getType()));
+  for (auto [member, offset] :
+       llvm::zip(slab.getMembers().getAsRange<FlatSymbolRefAttr>(), slab.getOffsets())) {
+    Operation *symbol = module.lookupSymbol(member.getAttr());
+    RankedTensorType type = isa<train::ParameterOp>(symbol) ? cast<train::ParameterOp>(symbol).getTensorType()
+                                                            : cast<train::StateOp>(symbol).getTensorType();
+    llvm::copy(valueOf(member.getValue(), type).values, packed.values.begin() + offset);
+  }
+  return packed;
+}
+
+void StepInterpreter::writeSlab(train::SlabOp slab, const Tensor &value, NamedTensors &into) const {
+  for (auto [member, offset] :
+       llvm::zip(slab.getMembers().getAsRange<FlatSymbolRefAttr>(), slab.getOffsets())) {
+    Operation *symbol = module.lookupSymbol(member.getAttr());
+    RankedTensorType type = isa<train::ParameterOp>(symbol) ? cast<train::ParameterOp>(symbol).getTensorType()
+                                                            : cast<train::StateOp>(symbol).getTensorType();
+    Tensor part(type.getShape().vec());
+    std::copy_n(value.values.begin() + offset, part.size(), part.values.begin());
+    into[member.getValue().str()] = std::move(part);
+  }
+}
+
+/// Builds the rule for one parameter as a function and interprets that: the rule is defined by the ops it builds.
+LogicalResult StepInterpreter::update(train::UpdateOp op, bool isCommitted) {
+  auto optimizer = cast<train::OptimizerAttrInterface>(op.getOptimizer());
+  const Tensor &scale = interpreter.lookup(op.getScale());
+  for (auto [name, value] : llvm::zip(op.getParameters().getAsRange<FlatSymbolRefAttr>(), op.getGradients())) {
+    auto type = cast<RankedTensorType>(value.getType());
+    Tensor gradient = interpreter.lookup(value);
+    result.gradients[name.getValue().str()] = gradient;
+    for (double &element : gradient.values)
+      element *= scale.values[0];
+    SmallVector<Tensor> arguments{valueOf(name.getValue(), type), gradient, interpreter.lookup(op.getRate()),
+                                  interpreter.lookup(op.getCount())};
+    SmallVector<std::string> names{name.getValue().str()};
+    for (StringRef state : optimizer.getStateNames()) {
+      names.push_back((name.getValue() + "." + state).str());
+      arguments.push_back(valueOf(names.back(), type));
+    }
+    auto scalar = RankedTensorType::get({}, Float32Type::get(op.getContext()));
+    SmallVector<Type> types{type, type, scalar, scalar};
+    types.append(optimizer.getStateNames().size(), type);
+
+    OwningOpRef<ModuleOp> scratch = ModuleOp::create(op.getLoc());
+    OpBuilder builder = OpBuilder::atBlockEnd(scratch->getBody());
+    auto function = func::FuncOp::create(builder, op.getLoc(), "rule",
+                                         builder.getFunctionType(types, SmallVector<Type>(names.size(), type)));
+    Block *body = function.addEntryBlock();
+    builder.setInsertionPointToStart(body);
+    SmallVector<Value> after = optimizer.buildUpdate(builder, op.getLoc(), body->getArgument(0), body->getArgument(1),
+                                                     body->getArguments().drop_front(4), body->getArgument(2),
+                                                     body->getArgument(3), op.getWeightDecay().convertToDouble());
+    func::ReturnOp::create(builder, op.getLoc(), after);
+    SmallVector<Tensor> updated;
+    if (failed(Interpreter().interpret(function, arguments, updated)))
+      return failure();
+    for (auto [index, target] : llvm::enumerate(names)) {
+      size_t before = index == 0 ? 0 : 3 + index;
+      result.updated[target] = isCommitted ? updated[index] : arguments[before];
+    }
+  }
+  return success();
+}
+
+void StepInterpreter::installHandlers() {
+  interpreter.parameters = inputs.values;
+  interpreter.handle("train.read", [this](Interpreter &, Operation *op, Operands, Results &results) {
+    auto read = cast<train::ReadOp>(op);
+    if (auto slab = module.lookupSymbol<train::SlabOp>(read.getSymbolAttr()))
+      results.push_back(readSlab(slab));
+    else
+      results.push_back(valueOf(read.getSymbol(), cast<RankedTensorType>(read.getValue().getType())));
+    return success();
+  });
+  interpreter.handle("train.gradient", [this](Interpreter &, Operation *op, Operands operands, Results &) {
+    result.gradients[cast<train::GradientOp>(op).getParameter().str()] = operands[0];
+    return success();
+  });
+  interpreter.handle("train.norm", [](Interpreter &, Operation *, Operands operands, Results &results) {
+    double sum = 0.0;
+    for (const Tensor &operand : operands)
+      for (double element : operand.values)
+        sum += element * element;
+    results.push_back(Tensor({}, std::sqrt(sum)));
+    return success();
+  });
+  interpreter.handle("train.pack", [this](Interpreter &, Operation *op, Operands operands, Results &results) {
+    auto pack = cast<train::PackOp>(op);
+    auto slab = module.lookupSymbol<train::SlabOp>(pack.getSlabAttr());
+    Tensor packed(shapeOf(slab.getType()));
+    for (auto [operand, offset] : llvm::zip(operands, slab.getOffsets()))
+      llvm::copy(operand.values, packed.values.begin() + offset);
+    writeSlab(slab, packed, result.gradients);
+    results.push_back(std::move(packed));
+    return success();
+  });
+  interpreter.handle("train.commit", [this](Interpreter &self, Operation *op, Operands operands, Results &) {
+    committed = operands[0].values[0] != 0.0;
+    SmallVector<Tensor> none;
+    return self.interpretBlock(cast<train::CommitOp>(op).getBody().front(), {}, none);
+  });
+  interpreter.handle("train.update", [this](Interpreter &, Operation *op, Operands, Results &) {
+    return update(cast<train::UpdateOp>(op), committed);
+  });
+  interpreter.handle("train.write", [this](Interpreter &, Operation *op, Operands operands, Results &) {
+    auto write = cast<train::WriteOp>(op);
+    if (auto slab = module.lookupSymbol<train::SlabOp>(write.getSymbolAttr()))
+      writeSlab(slab, operands[0], result.updated);
+    else if (committed)
+      result.updated[write.getSymbol().str()] = operands[0];
+    return success();
+  });
+}
+
+FailureOr<StepResult> StepInterpreter::run() {
+  installHandlers();
+  Operation *function = module.lookupSymbol<train::FuncOp>("step");
+  std::vector<std::string> names{"loss_sum", "loss_weight"};
+  if (function) {
+    names.clear();
+    for (StringRef name : cast<train::FuncOp>(function).getReturn().getNames().getAsValueRange<StringAttr>())
+      names.push_back(name.str());
+  } else {
+    auto models = module.getOps<nn::ModelOp>();
+    if (models.empty())
+      return module.emitError("has neither train.func @step nor an nn.model to interpret");
+    function = *models.begin();
+  }
+  SmallVector<Tensor> outputs;
+  if (failed(interpreter.interpret(function, inputs.inputs, outputs)))
+    return failure();
+  for (auto [name, output] : llvm::zip(names, outputs))
+    result.scalars[name] = output;
+  return std::move(result);
+}
+
+FailureOr<StepResult> interpretStep(ModuleOp module, const StepInputs &inputs) {
+  return StepInterpreter(module, inputs).run();
+}
+
+StepInputs makeInputs(ModuleOp module, uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  std::normal_distribution<double> normal;
+  StepInputs inputs;
+  // Every value is rounded to f32, so that the compiled program can start from exactly the same.
+  auto rounded = [](double value) { return static_cast<double>(static_cast<float>(value)); };
+  nn::ModelOp model = *module.getOps<nn::ModelOp>().begin();
+  for (auto parameter : model.getBody().front().getOps<nn::ParameterOp>()) {
+    Tensor tensor(shapeOf(parameter.getValue().getType()));
+    for (double &element : tensor.values) {
+      if (auto constant = dyn_cast<nn::ConstantInitAttr>(parameter.getInit()))
+        // Not exactly the constant: gradients at zero biases and unit gains hide mistakes.
+        element = rounded(constant.getValue() + 0.05 * normal(generator));
+      else if (auto init = dyn_cast<nn::NormalInitAttr>(parameter.getInit()))
+        element = rounded(init.getMean() + init.getDeviation() * normal(generator));
+      else if (auto uniform = dyn_cast<nn::UniformInitAttr>(parameter.getInit()))
+        element = rounded(std::uniform_real_distribution<double>(uniform.getLow(), uniform.getHigh())(generator));
+    }
+    inputs.values[parameter.getName().str()] = std::move(tensor);
+  }
+  for (auto [number, type] : llvm::enumerate(model.getArgumentTypes())) {
+    Tensor tensor(shapeOf(type));
+    auto role = model.getArgAttrOfType<StringAttr>(number, "nn.role");
+    auto range = model.getArgAttrOfType<DenseI64ArrayAttr>(number, "nn.range");
+    Type element = cast<RankedTensorType>(type).getElementType();
+    if (role && role.getValue() == "row_weights")
+      llvm::fill(tensor.values, 1.0);
+    else if (role && role.getValue() == "rng")
+      tensor.values[0] = static_cast<double>(seed & 0x7fffffff);
+    else
+      for (double &value : tensor.values)
+        value = isa<FloatType>(element)
+                    ? rounded(normal(generator))
+                    : static_cast<double>(std::uniform_int_distribution<int64_t>(
+                          range ? std::max<int64_t>(0, range[0]) : 0, range ? range[1] - 1 : 1)(generator));
+    inputs.inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+double relativeDifference(const Tensor &expected, const Tensor &actual) {
+  if (expected.size() != actual.size())
+    return INFINITY;
+  double largest = 0.0, difference = 0.0;
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    double here = std::abs(expected.values[i] - actual.values[i]);
+    if (std::isnan(here))
+      return INFINITY;
+    largest = std::max(largest, std::abs(expected.values[i]));
+    difference = std::max(difference, here);
+  }
+  return difference == 0.0 ? 0.0 : difference / std::max(largest, 1e-30);
+}
+
+} // namespace descent::reference
