@@ -38,8 +38,33 @@ ParseResult nn::ModuleOp::parse(OpAsmParser &parser, OperationState &result) {
   return parseContainer<nn::ModuleOp>(parser, result);
 }
 void nn::ModuleOp::print(OpAsmPrinter &printer) { printContainer(printer, *this); }
+/// A model's inputs are known to users by the names they have in the file: recipes and data files speak of them. So the name of each argument is kept as
+/// nn.name, unless it is stated.
 ParseResult ModelOp::parse(OpAsmParser &parser, OperationState &result) {
-  return parseContainer<ModelOp>(parser, result);
+  StringAttr name;
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<Type> resultTypes, argumentTypes;
+  SmallVector<DictionaryAttr> resultAttributes;
+  bool isVariadic = false;
+  Builder &builder = parser.getBuilder();
+  if (parser.parseSymbolName(name, getSymNameAttrName(result.name), result.attributes) ||
+      function_interface_impl::parseFunctionSignatureWithArguments(
+          parser, /*allowVariadic=*/false, arguments, isVariadic, resultTypes, resultAttributes) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  for (OpAsmParser::Argument &argument : arguments) {
+    argumentTypes.push_back(argument.type);
+    NamedAttrList attributes(argument.attrs);
+    if (!attributes.get("nn.name"))
+      attributes.set("nn.name", builder.getStringAttr(argument.ssaName.name.drop_front()));
+    argument.attrs = attributes.getDictionary(builder.getContext());
+  }
+  result.addAttribute(getFunctionTypeAttrName(result.name),
+                      TypeAttr::get(builder.getFunctionType(argumentTypes, resultTypes)));
+  call_interface_impl::addArgAndResultAttrs(builder, result, arguments, resultAttributes,
+                                            getArgAttrsAttrName(result.name),
+                                            getResAttrsAttrName(result.name));
+  return parser.parseRegion(*result.addRegion(), arguments);
 }
 void ModelOp::print(OpAsmPrinter &printer) { printContainer(printer, *this); }
 
@@ -133,9 +158,9 @@ LogicalResult ModelOp::verifyRegions() {
     auto role = dictionary ? dictionary.getAs<StringAttr>("nn.role") : StringAttr();
     for (NamedAttribute attribute : dictionary ? dictionary.getValue() : ArrayRef<NamedAttribute>())
       if (StringRef name = attribute.getName(); name.starts_with("nn.") &&
-          !llvm::is_contained({"nn.role", "nn.range", "nn.ignore_index"}, name)) // C3
+          !llvm::is_contained({"nn.name", "nn.role", "nn.range", "nn.ignore_index"}, name)) // C3
         return emitOpError() << "argument " << number << " has an unknown attribute '" << name
-                             << "'; known are nn.role and (added by bound-inputs) nn.range and "
+                             << "'; known are nn.name, nn.role and (added by bound-inputs) nn.range and "
                                 "nn.ignore_index";
     if (!role) // C3
       return emitOpError() << "argument " << number

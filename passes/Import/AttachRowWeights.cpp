@@ -38,7 +38,8 @@ static BlockArgument appendInput(nn::ModelOp model, RankedTensorType type, Strin
   Builder builder(model.getContext());
   unsigned number = model.getNumArguments();
   auto attributes = builder.getDictionaryAttr(
-      builder.getNamedAttr("nn.role", builder.getStringAttr(role)));
+      {builder.getNamedAttr("nn.name", builder.getStringAttr(role)),
+       builder.getNamedAttr("nn.role", builder.getStringAttr(role))});
   (void)model.insertArgument(number, type, attributes, model.getLoc());
   return model.getArgument(number);
 }
