@@ -23,6 +23,8 @@ void buildImportPhase(OpPassManager &pm) {
   pm.addPass(createBindBatch());
   // After bind-batch, since the weights have one element a row of the batch.
   pm.addPass(createAttachRowWeights());
+  // Before differentiate: the ranges stand on the model's inputs, which the functions made from it take over.
+  pm.addPass(createBoundInputs());
   pm.addPass(createVerifyModel());
 }
 
@@ -38,17 +40,21 @@ void buildDifferentiatePhase(OpPassManager &pm) {
 void buildFusionPhase(OpPassManager &pm) {
   // Before decompose-ops and form-kernels: what it builds are nn ops to fuse like all others.
   pm.addPass(createLowerUpdates());
-  // After differentiate: gradients of whole ops (softmax, layer_norm, cross_entropy) are better than those of their parts.
+  // After differentiate: gradients of whole ops (softmax, layer_norm, cross_entropy) are better than those of their parts. Before anything asks what may
+  // share a kernel.
   pm.addPass(createDecomposeOps());
-  // After decompose-ops: the means, maxima and sums that the backward pass computes again become the forward pass's own.
-  pm.addPass(createCSEPass());
   pm.addPass(createCanonicalizerPass());
-  // Before form-kernels: a fused reduction cannot be split any more.
+  // Forward and gradient build the same statistics (softmax, norms) from the same input; merged before kernels form, they are computed once and the two sides
+  // can share a kernel. After, they would sit in different kernels and stay double.
+  pm.addPass(createCSEPass());
+  // form-kernels refuses reductions that are neither over rows nor over columns.
   pm.addPass(createSplitReductions());
+  // Views made twice would hide that two kernels read one tensor.
+  pm.addPass(createCSEPass());
   pm.addPass(createFormKernels());
   // After form-kernels: it needs to see that an epilogue's values are used by whole kernels or not at all.
   pm.addPass(createFoldEpilogues());
-  // After fold-epilogues: a residual folded into an epilogue is no accumulation.
+  // Recognises additions only once they are epilogues.
   pm.addPass(createFoldAccumulations());
   pm.addPass(createOutlineKernels());
   pm.addPass(createVerifyKernels());

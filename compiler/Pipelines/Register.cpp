@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Pipelines/Register.h"
+#include "compiler/Pipelines/Pipelines.h"
 #include "dialects/Check/Check.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/NN.h"
@@ -16,7 +17,6 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "passes/Codegen/KernelFunction.h"
-#include "passes/Fusion/FusionPipeline.h"
 #include "passes/Passes.h"
 
 namespace descent {
@@ -33,7 +33,7 @@ void registerAllPasses() {
   mlir::registerAllPasses();
   registerDescentPasses();
   registerKernelPipelines();
-  registerFusionPipeline();
+  registerPhases();
 }
 
 } // namespace descent

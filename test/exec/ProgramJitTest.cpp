@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/Pipelines/Pipelines.h"
 #include "compiler/Pipelines/Register.h"
 #include "compiler/Reference/Interpreter.h"
 #include "compiler/Target/ProgramJit.h"
@@ -17,7 +18,6 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/Fusion/FusionPipeline.h"
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
@@ -61,7 +61,7 @@ TEST_P(ProgramJitTest, MatchesTheReference) {
   ASSERT_TRUE(succeeded(reference::Interpreter().interpret(function, inputs, expected)));
 
   PassManager pm(&context());
-  buildFusionPipeline(pm);
+  buildFusionPhase(pm);
   ASSERT_TRUE(succeeded(pm.run(*module)));
   std::vector<CpuTarget> targets = {llvm::cantFail(CpuTarget::named("haswell"))};
   if (CpuTarget host = llvm::cantFail(CpuTarget::host()); host.vectorBits > targets[0].vectorBits)

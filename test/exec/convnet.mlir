@@ -1,4 +1,4 @@
-// RUN: descent-opt %s --fusion | FileCheck %s
+// RUN: descent-opt %s --phase-fusion | FileCheck %s
 
 // Convolution, bias, relu, pooling and a linear layer, with the gradients back to the image.
 

@@ -1,4 +1,4 @@
-// RUN: descent-opt %s --fusion | FileCheck %s
+// RUN: descent-opt %s --phase-fusion | FileCheck %s
 
 // A tied embedding: its gradient's two contributions, the norm of the gradient over many elements, clipping and an Adam update in one flat kernel.
 

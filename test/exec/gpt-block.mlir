@@ -1,4 +1,4 @@
-// RUN: descent-opt %s --fusion | FileCheck %s
+// RUN: descent-opt %s --phase-fusion | FileCheck %s
 
 // A pre-norm block of a GPT with dropout, and the parts of its gradient that have kernels of their own: attention, the norm with its gain and
 // bias, the residual path.

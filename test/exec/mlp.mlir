@@ -1,4 +1,4 @@
-// RUN: descent-opt %s --fusion | FileCheck %s
+// RUN: descent-opt %s --phase-fusion | FileCheck %s
 
 // A two-layer perceptron with cross entropy, forward and backward, on a ragged size. ProgramJitTest runs it and compares every result with the
 // interpreter; here, its kernels: each product takes its bias and activation along, and the loss shares a kernel with its gradient.
