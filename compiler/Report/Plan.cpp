@@ -13,6 +13,7 @@
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "mlir/Support/DebugStringHelper.h"
 
 #define FMT_HEADER_ONLY
 #include <fmt/format.h>

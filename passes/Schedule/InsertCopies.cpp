@@ -15,6 +15,8 @@
 #include "passes/Passes.h"
 #include "passes/Schedule/Lifetimes.h"
 
+#include "mlir/Support/DebugStringHelper.h"
+
 namespace descent {
 #define GEN_PASS_DEF_INSERTCOPIES
 #include "passes/Passes.h.inc"

@@ -28,7 +28,7 @@ exec::KernelOp schedule::kernelOf(exec::LaunchOp launch) {
 }
 
 std::optional<unsigned> schedule::accumulatedOperand(exec::KernelOp kernel) {
-  if (auto index = kernel->getAttrOfType<IntegerAttr>(accumulateAttrName))
+  if (auto index = kernel->getAttrOfType<IntegerAttr>(fusion::accumulateAttrName))
     return static_cast<unsigned>(index.getInt());
   return std::nullopt;
 }

@@ -71,12 +71,7 @@ private:
   train::FuncOp function;
   llvm::SmallVector<exec::LaunchOp> launches;
   llvm::DenseMap<mlir::Operation *, int64_t> launchNumber;
-  struct Less {
-    bool operator()(mlir::Value a, mlir::Value b) const {
-      return a.getAsOpaquePointer() < b.getAsOpaquePointer();
-    }
-  };
-  llvm::EquivalenceClasses<mlir::Value, Less> classes; // membership only; never iterated to decide anything
+  llvm::EquivalenceClasses<mlir::Value> classes; // membership only; never iterated to decide anything
   llvm::DenseSet<mlir::Value> fixed;                   // leaders of classes whose place is persistent
   llvm::SmallVector<mlir::Value> values;               // in program order
   llvm::SmallVector<Place> places;
