@@ -152,7 +152,7 @@ def InsertOptimizer : Pass<"insert-optimizer", "::mlir::ModuleOp"> {
   let summary = "train.gradient ops become one atomic, clipped update";
   let description = [{
     Reads what the recipe put on the module (`train.optimizer`, `train.schedule`, `train.weight_decay`, `train.clip_norm`, `train.groups`), sorts the
-    parameters into groups, declares their states and the counter @step, and ends @step with
+    parameters into groups, declares their states and the counter @updates, and ends @step with
 
     ```mlir
     %norm = train.norm %dw, %db ...            // of the gradient of the sum
@@ -160,7 +160,7 @@ def InsertOptimizer : Pass<"insert-optimizer", "::mlir::ModuleOp"> {
     %grad_norm = %norm * %inverse
     %scale = %inverse * (%grad_norm > clip ? clip / %grad_norm : 1)
     %ok = %grad_norm < inf                     // false for NaN, for inf, and for a step without a counted target
-    train.commit if %ok { train.update "decay" [@w] with (%dw) scale %scale rate %rate count %t by #train.adam<...> ...  train.write @step, %t1 }
+    train.commit if %ok { train.update "decay" [@w] with (%dw) scale %scale rate %rate count %t by #train.adam<...> ...  train.write @updates, %t1 }
     ```
 
     Weight decay skips parameters of rank 0 and 1 unless a group asks for it. A group that matches no parameter is an error.

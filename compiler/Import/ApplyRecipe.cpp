@@ -33,6 +33,7 @@ static Attribute scheduleOf(MLIRContext *context, const Recipe &recipe) {
 
 void applyRecipe(ModuleOp module, const Recipe &recipe) {
   MLIRContext *context = module.getContext();
+  context->getOrLoadDialect<train::TrainDialect>(); // the model file names none of its attributes
   Builder builder(context);
   module->setAttr("train.batch", builder.getI64IntegerAttr(recipe.batch.size));
   module->setAttr("train.optimizer", optimizerOf(context, recipe));

@@ -11,6 +11,10 @@
 #include <functional>
 #include <memory>
 
+namespace mlir {
+class OpPassManager;
+} // namespace mlir
+
 namespace descent {
 
 /// The forms of a program, in order. Each can be printed and the textual ones read back by descent-opt.

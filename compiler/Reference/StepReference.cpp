@@ -31,8 +31,8 @@ private:
 
   void installHandlers();
   Tensor valueOf(StringRef name, RankedTensorType type) const;
-  Tensor readSlab(train::SlabOp slab) const;
-  void writeSlab(train::SlabOp slab, const Tensor &value, NamedTensors &into) const;
+  Tensor readSlab(train::SlabOp slab);
+  void writeSlab(train::SlabOp slab, const Tensor &value, NamedTensors &into);
   LogicalResult update(train::UpdateOp op, bool committed);
 
   ModuleOp module;
@@ -46,29 +46,32 @@ private:
 
 static std::vector<int64_t> shapeOf(Type type) { return cast<RankedTensorType>(type).getShape().vec(); }
 
+/// The type of a member of a slab.
+static RankedTensorType typeOf(Operation *symbol) {
+  if (auto parameter = dyn_cast<train::ParameterOp>(symbol))
+    return parameter.getTensorType();
+  return cast<train::StateOp>(symbol).getTensorType();
+}
+
 Tensor StepInterpreter::valueOf(StringRef name, RankedTensorType type) const {
   auto found = inputs.values.find(name);
   return found == inputs.values.end() ? Tensor(type.getShape().vec()) : found->second;
 }
 
-Tensor StepInterpreter::readSlab(train::SlabOp slab) const {
+Tensor StepInterpreter::readSlab(train::SlabOp slab) {
   Tensor packed(shapeOf(slab.getType()));
   for (auto [member, offset] :
        llvm::zip(slab.getMembers().getAsRange<FlatSymbolRefAttr>(), slab.getOffsets())) {
-    Operation *symbol = module.lookupSymbol(member.getAttr());
-    RankedTensorType type = isa<train::ParameterOp>(symbol) ? cast<train::ParameterOp>(symbol).getTensorType()
-                                                            : cast<train::StateOp>(symbol).getTensorType();
+    RankedTensorType type = typeOf(module.lookupSymbol(member.getAttr()));
     llvm::copy(valueOf(member.getValue(), type).values, packed.values.begin() + offset);
   }
   return packed;
 }
 
-void StepInterpreter::writeSlab(train::SlabOp slab, const Tensor &value, NamedTensors &into) const {
+void StepInterpreter::writeSlab(train::SlabOp slab, const Tensor &value, NamedTensors &into) {
   for (auto [member, offset] :
        llvm::zip(slab.getMembers().getAsRange<FlatSymbolRefAttr>(), slab.getOffsets())) {
-    Operation *symbol = module.lookupSymbol(member.getAttr());
-    RankedTensorType type = isa<train::ParameterOp>(symbol) ? cast<train::ParameterOp>(symbol).getTensorType()
-                                                            : cast<train::StateOp>(symbol).getTensorType();
+    RankedTensorType type = typeOf(module.lookupSymbol(member.getAttr()));
     Tensor part(type.getShape().vec());
     std::copy_n(value.values.begin() + offset, part.size(), part.values.begin());
     into[member.getValue().str()] = std::move(part);

@@ -151,7 +151,9 @@ static std::string lever(const Plan::Memory &memory) {
 
 std::string printPlan(const Plan &plan) {
   std::string out;
-  auto line = [&](auto &&...arguments) { out += fmt::format(std::forward<decltype(arguments)>(arguments)...) + "\n"; };
+  auto line = [&]<typename... T>(fmt::format_string<T...> format, T &&...arguments) {
+    out += fmt::format(format, std::forward<T>(arguments)...) + "\n";
+  };
   const Plan::Memory &m = plan.memory;
   line("Memory");
   line("  {:<14}{:>12}", "parameters", formatBytes(m.parameters));

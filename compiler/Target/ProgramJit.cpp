@@ -146,9 +146,10 @@ FailureOr<std::unique_ptr<ProgramJit>> ProgramJit::create(ModuleOp program, cons
 
 LogicalResult ProgramJit::run(StringRef name, ArrayRef<reference::Tensor> inputs, SmallVectorImpl<reference::Tensor> &results,
                               const ProgramRunOptions &options) const {
-  auto function = program.lookupSymbol<FunctionOpInterface>(name);
+  ModuleOp module = program; // a handle; looking up is not const in MLIR
+  auto function = module.lookupSymbol<FunctionOpInterface>(name);
   if (!function)
-    return program.emitError("there is no function @") << name;
+    return module.emitError("there is no function @") << name;
   Block &body = function.getFunctionBody().front();
   if (inputs.size() != body.getNumArguments())
     return function.emitError("@") << name << " takes " << body.getNumArguments() << " tensors, got " << inputs.size();

@@ -91,7 +91,7 @@ def Train_ParameterOp : Train_Op<"parameter", [Symbol, HasParent<"::mlir::Module
 
 def Train_StateOp : Train_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   let summary = "a persistent value that is not a parameter: a moment, a counter";
-  // train.state @wte.m of @wte : tensor<65x128xf32>        train.state @step : tensor<i64>
+  // train.state @wte.m of @wte : tensor<65x128xf32>        train.state @updates : tensor<i64>
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<FlatSymbolRefAttr>:$parameter, TypeAttr:$type,
                        DefaultValuedAttr<F64Attr, "0.0">:$initial);
   let assemblyFormat = "$sym_name (`of` $parameter^)? `:` $type attr-dict";

@@ -8,6 +8,13 @@
 
 #include "passes/Codegen/KernelDispatch.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Threading.h"
 #include "passes/Codegen/Attention.h"
 #include "passes/Codegen/KernelEmitter.h"
@@ -54,6 +61,10 @@ FailureOr<func::FuncOp> descent::generateKernel(exec::KernelOp kernel, ModuleOp 
 }
 
 FailureOr<OwningOpRef<ModuleOp>> descent::generateKernels(ModuleOp program, const CpuTarget &cpu) {
+  // A driver that is no pass has declared no dependent dialects; threads below may not load any.
+  MLIRContext *context = program.getContext();
+  context->loadDialect<affine::AffineDialect, arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
+                       memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect>();
   SmallVector<exec::KernelOp> kernels(program.getOps<exec::KernelOp>());
   SmallVector<OwningOpRef<ModuleOp>, 0> parts(kernels.size());
   for (auto [part, kernel] : llvm::zip_equal(parts, kernels))

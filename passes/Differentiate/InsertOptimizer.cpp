@@ -5,7 +5,7 @@
 // each gradient element is read once more and never written again.
 //
 //   1. Sort trainable parameters into groups of equal settings, in order of first appearance.
-//   2. Declare their states and @step.
+//   2. Declare their states and the counter @updates.
 //   3. Build norm, scale, rate and condition from rank-0 nn ops.
 //   4. Build the commit and extend train.return.
 //
@@ -30,6 +30,9 @@ using namespace mlir;
 using namespace descent;
 
 namespace {
+
+/// The state that counts committed updates; the ABI knows it by this name (DESCENT_UPDATES_STATE).
+constexpr StringLiteral countName = "updates";
 
 /// Parameters updated with the same settings.
 struct Group {
@@ -126,7 +129,7 @@ void InsertOptimizer::declareStates() {
         train::StateOp::create(builder, parameter.getLoc(), (parameter.getSymName() + "." + state).str(),
                                FlatSymbolRefAttr::get(parameter.getSymNameAttr()), parameter.getType(),
                                APFloat(0.0));
-  train::StateOp::create(builder, module.getLoc(), "step", FlatSymbolRefAttr(),
+  train::StateOp::create(builder, module.getLoc(), countName, FlatSymbolRefAttr(),
                          RankedTensorType::get({}, builder.getI64Type()), APFloat(0.0));
 }
 
@@ -138,7 +141,7 @@ void InsertOptimizer::buildUpdate(train::FuncOp step) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   auto counter = RankedTensorType::get({}, builder.getI64Type());
 
-  Value done = train::ReadOp::create(builder, loc, counter, "step");
+  Value done = train::ReadOp::create(builder, loc, counter, countName);
   Value one = nn::ConstantOp::create(builder, loc, DenseElementsAttr::get(counter, int64_t{1}));
   Value next = nn::AddOp::create(builder, loc, done, one);
   Value count = nn::CastOp::create(builder, loc, next, builder.getF32Type());
@@ -174,7 +177,7 @@ void InsertOptimizer::buildUpdate(train::FuncOp step) {
     train::UpdateOp::create(inside, loc, entry.first, builder.getArrayAttr(names), group.gradients, scale,
                             groupRate, count, optimizer, builder.getF64FloatAttr(group.weightDecay));
   }
-  train::WriteOp::create(inside, loc, "step", next);
+  train::WriteOp::create(inside, loc, countName, next);
 
   SmallVector<Value> results(ret.getValues());
   llvm::append_values(results, meanNorm, rate, finite);

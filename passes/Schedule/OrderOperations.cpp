@@ -38,7 +38,7 @@ private:
 /// The ops of a block with everything that must come before each.
 class DependencyGraph {
 public:
-  DependencyGraph(Block &body, const SlabMap &slabs);
+  DependencyGraph(mlir::Block &body, const SlabMap &slabs);
 
   /// A topological order; `greedy` picks by memory, otherwise by program order. Empty if there is a cycle.
   SmallVector<Operation *> schedule(bool greedy) const;
@@ -52,7 +52,7 @@ private:
 
 } // namespace
 
-DependencyGraph::DependencyGraph(Block &body, const SlabMap &slabs) {
+DependencyGraph::DependencyGraph(mlir::Block &body, const SlabMap &slabs) {
   DenseMap<StringAttr, SmallVector<Operation *>> readersOf;
   for (Operation &op : body.without_terminator()) {
     ops.push_back(&op);
@@ -142,7 +142,7 @@ SmallVector<Operation *> DependencyGraph::schedule(bool greedy) const {
 }
 
 LogicalResult OrderOperations::order(train::FuncOp function) {
-  Block &body = function.getBody().front();
+  mlir::Block &body = function.getBody().front();
   SlabMap slabs(getOperation());
   DependencyGraph graph(body, slabs);
   SmallVector<Operation *> byProgram = graph.schedule(/*greedy=*/false);

@@ -16,45 +16,45 @@
 using namespace descent;
 using namespace descent::schedule;
 
-static bool overlap(const Block &a, const Block &b) { return a.first <= b.last && b.first <= a.last; }
+static bool overlap(const Slot &a, const Slot &b) { return a.first <= b.last && b.first <= a.last; }
 
-int64_t schedule::place(llvm::MutableArrayRef<Block> blocks) {
-  llvm::SmallVector<unsigned> order(blocks.size());
+int64_t schedule::place(llvm::MutableArrayRef<Slot> slots) {
+  llvm::SmallVector<unsigned> order(slots.size());
   std::iota(order.begin(), order.end(), 0u);
-  llvm::stable_sort(order, [&](unsigned a, unsigned b) { return blocks[a].bytes > blocks[b].bytes; });
+  llvm::stable_sort(order, [&](unsigned a, unsigned b) { return slots[a].bytes > slots[b].bytes; });
 
   llvm::SmallVector<unsigned> placed; // by offset
   int64_t end = 0;
   for (unsigned index : order) {
-    Block &block = blocks[index];
+    Slot &slot = slots[index];
     int64_t bestOffset = -1, bestGap = std::numeric_limits<int64_t>::max(), floor = 0;
     for (unsigned other : placed) {
-      if (!overlap(block, blocks[other]))
+      if (!overlap(slot, slots[other]))
         continue;
-      int64_t gap = blocks[other].offset - floor;
-      if (gap >= block.bytes && gap < bestGap) {
+      int64_t gap = slots[other].offset - floor;
+      if (gap >= slot.bytes && gap < bestGap) {
         bestGap = gap;
         bestOffset = floor;
       }
-      floor = std::max(floor, blocks[other].offset + blocks[other].bytes);
+      floor = std::max(floor, slots[other].offset + slots[other].bytes);
     }
-    block.offset = bestOffset >= 0 ? bestOffset : floor;
-    end = std::max(end, block.offset + block.bytes);
+    slot.offset = bestOffset >= 0 ? bestOffset : floor;
+    end = std::max(end, slot.offset + slot.bytes);
     placed.insert(llvm::upper_bound(placed, index,
-                                    [&](unsigned a, unsigned b) { return blocks[a].offset < blocks[b].offset; }),
+                                    [&](unsigned a, unsigned b) { return slots[a].offset < slots[b].offset; }),
                   index);
   }
   return end;
 }
 
-int64_t schedule::lowerBound(llvm::ArrayRef<Block> blocks) {
+int64_t schedule::lowerBound(llvm::ArrayRef<Slot> slots) {
   int64_t steps = 0;
-  for (const Block &block : blocks)
-    steps = std::max(steps, block.last + 1);
+  for (const Slot &slot : slots)
+    steps = std::max(steps, slot.last + 1);
   llvm::SmallVector<int64_t> change(static_cast<size_t>(steps) + 1, 0);
-  for (const Block &block : blocks) {
-    change[static_cast<size_t>(block.first)] += block.bytes;
-    change[static_cast<size_t>(block.last) + 1] -= block.bytes;
+  for (const Slot &slot : slots) {
+    change[static_cast<size_t>(slot.first)] += slot.bytes;
+    change[static_cast<size_t>(slot.last) + 1] -= slot.bytes;
   }
   int64_t alive = 0, most = 0;
   for (int64_t delta : change)
@@ -62,17 +62,17 @@ int64_t schedule::lowerBound(llvm::ArrayRef<Block> blocks) {
   return most;
 }
 
-TransientBlocks schedule::transientBlocks(const Lifetimes &lifetimes) {
-  TransientBlocks result;
+TransientSlots schedule::transientSlots(const Lifetimes &lifetimes) {
+  TransientSlots result;
   for (auto [index, place] : llvm::enumerate(lifetimes.getPlaces())) {
     if (place.persistent)
       continue;
-    result.blocks.push_back({static_cast<int64_t>(llvm::alignTo(place.bytes, alignment)), place.first, place.last, 0});
+    result.slots.push_back({static_cast<int64_t>(llvm::alignTo(place.bytes, alignment)), place.first, place.last, 0});
     result.places.push_back(index);
   }
   return result;
 }
 
 int64_t schedule::peakBytes(const Lifetimes &lifetimes) {
-  return lowerBound(transientBlocks(lifetimes).blocks);
+  return lowerBound(transientSlots(lifetimes).slots);
 }

@@ -43,11 +43,11 @@ private:
   }
   void declareStorage(StringRef name, StringRef category, int64_t offset, Type type, ArrayRef<NamedAttribute> extra);
   void declareSymbols();
-  void placeTransient(train::FuncOp function, TransientBlocks &transient);
-  void buildProgram(train::FuncOp function, const TransientBlocks &transient);
+  void placeTransient(train::FuncOp function, TransientSlots &transient);
+  void buildProgram(train::FuncOp function, const TransientSlots &transient);
   void buildArena();
 
-  std::unique_ptr<SlabMap> slabs;
+  std::optional<SlabMap> slabs;
   llvm::MapVector<StringAttr, int64_t> offsets; // symbols and "input:<name>" to bytes from the arena's start
   int64_t end = 0;
   struct Totals {
@@ -165,11 +165,11 @@ void PlanMemory::declareSymbols() {
     declareStorage(declaration.name, declaration.category, declaration.offset, declaration.type, declaration.extra);
 }
 
-void PlanMemory::placeTransient(train::FuncOp function, TransientBlocks &transient) {
+void PlanMemory::placeTransient(train::FuncOp function, TransientSlots &transient) {
   Lifetimes lifetimes(function, *slabs);
-  transient = transientBlocks(lifetimes);
-  totals.transient = std::max(totals.transient, place(transient.blocks));
-  totals.lowerBound = std::max(totals.lowerBound, lowerBound(transient.blocks));
+  transient = transientSlots(lifetimes);
+  totals.transient = std::max(totals.transient, place(transient.slots));
+  totals.lowerBound = std::max(totals.lowerBound, lowerBound(transient.slots));
   reused += lifetimes.getReused();
 }
 
@@ -178,11 +178,11 @@ static int64_t lossLaunch(train::FuncOp function, const Lifetimes &lifetimes) {
   return lifetimes.placeOf(function.getReturn().getValues()[0]).first;
 }
 
-void PlanMemory::buildProgram(train::FuncOp function, const TransientBlocks &transient) {
+void PlanMemory::buildProgram(train::FuncOp function, const TransientSlots &transient) {
   Lifetimes lifetimes(function, *slabs);
-  DenseMap<unsigned, const Block *> blockOf;
-  for (auto [block, index] : llvm::zip_equal(transient.blocks, transient.places))
-    blockOf[index] = &block;
+  DenseMap<unsigned, const Slot *> slotOf;
+  for (auto [slot, index] : llvm::zip_equal(transient.slots, transient.places))
+    slotOf[index] = &slot;
 
   OpBuilder outer = OpBuilder::atBlockEnd(getOperation().getBody());
   auto program = exec::ProgramOp::create(outer, function.getLoc(), function.getSymName());
@@ -192,11 +192,11 @@ void PlanMemory::buildProgram(train::FuncOp function, const TransientBlocks &tra
   // What is alive at the step with the most bytes makes the activations and workspace of the report.
   std::vector<int64_t> alive(lifetimes.getLaunches().size() + 1, 0), activations(alive);
   auto isActivation = [&](const Place &place) { return place.first <= loss && place.last > loss; };
-  for (auto [block, index] : llvm::zip_equal(transient.blocks, transient.places))
-    for (int64_t step = block.first; step <= block.last; ++step) {
-      alive[static_cast<size_t>(step)] += block.bytes;
+  for (auto [slot, index] : llvm::zip_equal(transient.slots, transient.places))
+    for (int64_t step = slot.first; step <= slot.last; ++step) {
+      alive[static_cast<size_t>(step)] += slot.bytes;
       if (isActivation(lifetimes.getPlaces()[index]))
-        activations[static_cast<size_t>(step)] += block.bytes;
+        activations[static_cast<size_t>(step)] += slot.bytes;
     }
   auto peak = std::distance(alive.begin(), llvm::max_element(alive));
   if (alive[static_cast<size_t>(peak)] == totals.lowerBound)
@@ -216,14 +216,14 @@ void PlanMemory::buildProgram(train::FuncOp function, const TransientBlocks &tra
                                    offsetOf(*place.persistent));
       return buffer;
     }
-    const Block &block = *blockOf.lookup(index);
+    const Slot &slot = *slotOf.lookup(index);
     Operation *def = place.representative.getDefiningOp();
     std::string source = def ? nn::sourceName(def) : "";
     if (auto launch = dyn_cast_or_null<exec::LaunchOp>(def))
       source = launch.getKernel().str();
     buffer = exec::BufferOp::create(builder, value.getLoc(), memref, source,
                                     isActivation(place) ? "activations" : "workspace",
-                                    totals.persistent + block.offset, block.first, block.last);
+                                    totals.persistent + slot.offset, slot.first, slot.last);
     return buffer;
   };
   for (exec::LaunchOp launch : lifetimes.getLaunches()) {
@@ -254,17 +254,17 @@ void PlanMemory::buildArena() {
 
 void PlanMemory::runOnOperation() {
   ModuleOp module = getOperation();
-  slabs = std::make_unique<SlabMap>(module);
+  slabs.emplace(module);
   offsets.clear();
   end = 0;
   totals = {};
   auto functions = llvm::to_vector(module.getOps<train::FuncOp>());
   placePersistent();
-  std::vector<TransientBlocks> transient(functions.size());
-  for (auto [function, blocks] : llvm::zip_equal(functions, transient))
-    placeTransient(function, blocks);
-  for (auto [function, blocks] : llvm::zip_equal(functions, transient))
-    buildProgram(function, blocks);
+  std::vector<TransientSlots> transient(functions.size());
+  for (auto [function, slots] : llvm::zip_equal(functions, transient))
+    placeTransient(function, slots);
+  for (auto [function, slots] : llvm::zip_equal(functions, transient))
+    buildProgram(function, slots);
   buildArena();
   // Storage of inputs is read off the functions' arguments, so the functions go last.
   declareSymbols();

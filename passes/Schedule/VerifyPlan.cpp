@@ -12,6 +12,8 @@
 #include "passes/Schedule/Lifetimes.h"
 #include "passes/Schedule/Placement.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 namespace descent {
 #define GEN_PASS_DEF_VERIFYPLAN
 #include "passes/Passes.h.inc"
@@ -44,14 +46,14 @@ private:
 };
 
 /// Bytes [begin, end) of the arena.
-struct Range {
+struct ByteRange {
   int64_t begin, end;
-  bool overlaps(const Range &other) const { return begin < other.end && other.begin < end; }
+  bool overlaps(const ByteRange &other) const { return begin < other.end && other.begin < end; }
 };
 
 } // namespace
 
-static Range rangeOf(Value buffer) {
+static ByteRange rangeOf(Value buffer) {
   auto type = cast<MemRefType>(buffer.getType());
   int64_t bytes = type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
   int64_t offset = llvm::TypeSwitch<Operation *, int64_t>(buffer.getDefiningOp())
@@ -68,7 +70,7 @@ LogicalResult VerifyPlan::verifyRun(exec::RunOp run, int64_t number) {
       return run.emitOpError() << "accumulates onto operand " << *operand << " but its result lies elsewhere";
   }
   for (auto [index, output] : llvm::enumerate(run.getOutputs())) {
-    Range written = rangeOf(output);
+    ByteRange written = rangeOf(output);
     for (auto [other, input] : llvm::enumerate(run.getInputs()))
       if (written.overlaps(rangeOf(input)) &&
           !(written.begin == rangeOf(input).begin &&
@@ -92,7 +94,7 @@ LogicalResult VerifyPlan::verifyProgram(exec::ProgramOp program) {
   for (Operation &op : program.getBody().front()) {
     if (!isa<exec::BufferOp, exec::GetOp>(op))
       continue;
-    Range range = rangeOf(op.getResult(0));
+    ByteRange range = rangeOf(op.getResult(0));
     if (range.begin < 0 || range.end > static_cast<int64_t>(arena.getSize()))
       return op.emitOpError() << "lies at [" << range.begin << ", " << range.end << ") but the arena has "
                               << arena.getSize() << " bytes";

@@ -149,7 +149,7 @@ static const descent_parameter parameters[] = {
 static const descent_state states[] = {
     {{"w.momentum", DESCENT_F32, 2, {Features, 1}, AtMomentumW, 4 * Features}, 0, 0, 0.0},
     {{"b.momentum", DESCENT_F32, 1, {1}, AtMomentumB, 4}, 1, 0, 0.0},
-    {{"step", DESCENT_I64, 0, {0}, AtStep, 8}, -1, 0, 0.0},
+    {{DESCENT_UPDATES_STATE, DESCENT_I64, 0, {0}, AtStep, 8}, -1, 0, 0.0},
 };
 
 static const descent_input inputs[] = {

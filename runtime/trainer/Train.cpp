@@ -50,7 +50,7 @@ public:
     position.shuffle = options.shuffle;
     position.seed = options.seed;
     for (uint64_t i = 0; i < program.state_count; ++i)
-      if (std::string_view(program.states[i].tensor.name) == "step" &&
+      if (std::string_view(program.states[i].tensor.name) == DESCENT_UPDATES_STATE &&
           program.states[i].tensor.dtype == DESCENT_I64)
         committedSteps = reinterpret_cast<const int64_t *>(model.at(program.states[i].tensor));
   }

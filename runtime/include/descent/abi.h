@@ -61,7 +61,8 @@ typedef struct descent_parameter {
 } descent_parameter;
 
 /* Persistent values that are not parameters: moments, counters. Set to `initial` at the start, saved in checkpoints.
- * The state named "step" (i64, rank 0) counts committed updates. */
+ * The state named DESCENT_UPDATES_STATE (i64, rank 0) counts committed updates. */
+#define DESCENT_UPDATES_STATE "updates"
 typedef struct descent_state {
   descent_tensor tensor;
   int32_t parameter;             /* index of the parameter it belongs to, or -1 */

@@ -16,10 +16,10 @@ module attributes {
   train.parameter @head.w : tensor<3x3xf32> {init = #nn.constant<1.0>}
   // CHECK-DAG: train.state @w.m of @w : tensor<4x3xf32>
   // CHECK-DAG: train.state @w.v of @w : tensor<4x3xf32>
-  // CHECK-DAG: train.state @step : tensor<i64>
+  // CHECK-DAG: train.state @updates : tensor<i64>
 
   // CHECK-LABEL: train.func @step
-  // CHECK:         %[[T:.*]] = train.read @step
+  // CHECK:         %[[T:.*]] = train.read @updates
   // CHECK:         %[[NEXT:.*]] = nn.add %[[T]]
   // CHECK:         %[[NORM:.*]] = train.norm
   // CHECK:         %[[INVERSE:.*]] = nn.div %{{.*}}, %arg1
@@ -31,7 +31,7 @@ module attributes {
   // CHECK-NEXT:      train.update "decay" [@w] with({{.*}}) scale %[[SCALE]]
   // CHECK-NEXT:      train.update "no_decay" [@b]
   // CHECK-NEXT:      train.update "head.*" [@head.w]
-  // CHECK-NEXT:      train.write @step, %[[NEXT]]
+  // CHECK-NEXT:      train.write @updates, %[[NEXT]]
   // CHECK:         train.return ["loss_sum", "loss_weight", "grad_norm", "learning_rate", "committed"] %arg0, %arg1, %[[MEAN]], %{{.*}}, %[[OK]]
   train.func @step(%sum: tensor<f32>, %weight: tensor<f32>, %dw: tensor<4x3xf32>, %db: tensor<3xf32>, %dh: tensor<3x3xf32>) -> (tensor<f32>, tensor<f32>) {
     train.gradient @w, %dw : tensor<4x3xf32>

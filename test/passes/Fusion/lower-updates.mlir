@@ -7,7 +7,7 @@ module {
   train.parameter @v : tensor<2xf32> {init = #nn.constant<1.0>}
   train.state @w.momentum of @w : tensor<5x3xf32>
   train.state @v.momentum of @v : tensor<2xf32>
-  train.state @step : tensor<i64>
+  train.state @updates : tensor<i64>
 
   // CHECK-DAG: train.slab @all.parameters "parameters" [@w, @v] at [0, 16] : tensor<1x1024xf32>
   // CHECK-DAG: train.slab @all.gradients "gradients" [@w, @v] at [0, 16] : tensor<1x1024xf32>
@@ -26,16 +26,16 @@ module {
   // CHECK:         train.write @all.parameters, %[[NEWP]]
   // CHECK:         %[[NEWM:.*]] = nn.where %[[OK]], %{{.*}}, %[[M]]
   // CHECK:         train.write @all.momentum, %[[NEWM]]
-  // CHECK:         %[[OLD:.*]] = train.read @step
+  // CHECK:         %[[OLD:.*]] = train.read @updates
   // CHECK:         %[[T:.*]] = nn.where %[[OK]], %{{.*}}, %[[OLD]]
-  // CHECK:         train.write @step, %[[T]]
+  // CHECK:         train.write @updates, %[[T]]
   // CHECK-NOT:     train.commit
   train.func @step(%dw: tensor<5x3xf32>, %dv: tensor<2xf32>, %limit: tensor<f32>, %next: tensor<i64>) -> tensor<f32> {
     %norm = train.norm %dw, %dv : (tensor<5x3xf32>, tensor<2xf32>) -> tensor<f32>
     %ok = nn.compare lt %norm, %limit : tensor<f32>, tensor<f32>
     train.commit if %ok : tensor<i1> {
       train.update "all" [@w, @v] with (%dw, %dv) scale %limit rate %limit count %limit by #train.sgd<momentum = 0.9, nesterov = false> decay 0.0 : tensor<5x3xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>, tensor<f32>
-      train.write @step, %next : tensor<i64>
+      train.write @updates, %next : tensor<i64>
     }
     train.return ["norm"] %norm : tensor<f32>
   }

@@ -12,11 +12,11 @@
 // CHECK:         exec.output "y"
 // CHECK-DAG: exec.storage @w "parameters" at 0 : tensor<5x3xf32> {gradient = 4096 : i64, init = #nn.constant<1.0>
 // CHECK-DAG: exec.storage @all.gradients "slab.gradients" at 4096
-// CHECK-DAG: exec.storage @step "optimizer"
+// CHECK-DAG: exec.storage @updates "optimizer"
 // CHECK-DAG: exec.storage @"input:x" "inputs" at [[AT]] : tensor<8x64xf32> {nn.name = "x", nn.role = "data"}
 module {
   train.parameter @w : tensor<5x3xf32> {init = #nn.constant<1.0>}
-  train.state @step : tensor<i64>
+  train.state @updates : tensor<i64>
   train.slab @all.parameters "parameters" [@w] at [0] : tensor<1x1024xf32>
   train.slab @all.gradients "gradients" [@w] at [0] : tensor<1x1024xf32>
   exec.kernel @double "rows" (%x: tensor<8x64xf32>) -> tensor<8x64xf32> {

@@ -134,7 +134,7 @@ static void step(descent_context *context, uint8_t *arena) {
 static const descent_parameter parameters[] = {
     {{"table", DESCENT_F32, 2, {V, V}, AtTable, 4 * V * V}, DESCENT_INIT_UNIFORM, 1, -0.01, 0.01, AtGradient, "default", 1.0, 0.0},
 };
-static const descent_state states[] = {{{"step", DESCENT_I64, 0, {0}, AtStep, 8}, -1, 0, 0.0}};
+static const descent_state states[] = {{{DESCENT_UPDATES_STATE, DESCENT_I64, 0, {0}, AtStep, 8}, -1, 0, 0.0}};
 static const descent_input inputs[] = {
     {{"tokens", DESCENT_I32, 2, {B, T}, AtTokens, 4 * B * T}, DESCENT_INPUT_DATA, 1, 0, V, 0, 0, 0},
     {{"targets", DESCENT_I32, 2, {B, T}, AtTargets, 4 * B * T}, DESCENT_INPUT_TARGET, 1, 0, V, 0, 0, 0},
