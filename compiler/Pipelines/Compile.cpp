@@ -96,13 +96,14 @@ LogicalResult Compilation::generate() {
   return success();
 }
 
-/// Splits public kernel functions over modules of about equal size; helpers that several use are copied into each.
-static SmallVector<OwningOpRef<ModuleOp>> split(ModuleOp kernels, unsigned parts) {
+/// A module of `parts` modules of about equal size that hold the public kernel functions; helpers that several use are copied into each.
+static OwningOpRef<ModuleOp> split(ModuleOp kernels, unsigned parts) {
   SymbolTable symbols(kernels);
-  SmallVector<OwningOpRef<ModuleOp>> modules;
+  OwningOpRef<ModuleOp> outer = ModuleOp::create(kernels.getLoc());
+  SmallVector<ModuleOp> modules;
   SmallVector<int64_t> load(parts, 0);
   for (unsigned i = 0; i < parts; ++i)
-    modules.push_back(ModuleOp::create(kernels.getLoc()));
+    outer->push_back(modules.emplace_back(ModuleOp::create(kernels.getLoc())));
   for (auto function : kernels.getOps<func::FuncOp>()) {
     if (function.isPrivate())
       continue;
@@ -110,11 +111,11 @@ static SmallVector<OwningOpRef<ModuleOp>> split(ModuleOp kernels, unsigned parts
     function.walk([&](Operation *) { ++size; });
     auto lightest = std::distance(load.begin(), llvm::min_element(load));
     load[lightest] += size;
-    OpBuilder builder = OpBuilder::atBlockEnd(modules[lightest]->getBody());
+    OpBuilder builder = OpBuilder::atBlockEnd(modules[lightest].getBody());
     SmallVector<func::FuncOp> pending{function};
     while (!pending.empty()) {
       func::FuncOp next = pending.pop_back_val();
-      if (SymbolTable::lookupSymbolIn(*modules[lightest], next.getSymName()))
+      if (SymbolTable::lookupSymbolIn(modules[lightest], next.getSymName()))
         continue;
       builder.clone(*next);
       next.walk([&](func::CallOp call) {
@@ -123,7 +124,7 @@ static SmallVector<OwningOpRef<ModuleOp>> split(ModuleOp kernels, unsigned parts
       });
     }
   }
-  return modules;
+  return outer;
 }
 
 static ProgramOptions programOptions(const CompileOptions &options, ModuleOp plan) {
@@ -150,12 +151,13 @@ FailureOr<std::string> Compilation::emitLLVM() {
 
 FailureOr<std::vector<ObjectBytes>> Compilation::emitObjects() {
   constexpr unsigned parts = 4;
-  SmallVector<OwningOpRef<ModuleOp>> modules = split(*kernels, parts);
+  OwningOpRef<ModuleOp> outer = split(*kernels, parts);
+  if (failed(lowerNestedKernelFunctions(*outer, options.cpu)))
+    return failure();
+  auto modules = llvm::to_vector(outer->getOps<ModuleOp>());
   std::vector<ObjectBytes> objects(parts + 1);
   if (failed(failableParallelForEachN(&context, 0, parts, [&](size_t index) -> LogicalResult {
-        if (failed(lowerKernelFunctions(*modules[index], options.cpu)))
-          return failure();
-        FailureOr<ObjectBytes> object = compileToObject(*modules[index], options.cpu);
+        FailureOr<ObjectBytes> object = compileToObject(modules[index], options.cpu);
         if (failed(object))
           return failure();
         objects[index] = std::move(*object);

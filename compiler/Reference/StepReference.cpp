@@ -193,6 +193,7 @@ FailureOr<StepResult> StepInterpreter::run() {
 }
 
 FailureOr<StepResult> interpretStep(ModuleOp module, const StepInputs &inputs) {
+  module.getContext()->loadDialect<func::FuncDialect>(); // update rules are interpreted as functions
   return StepInterpreter(module, inputs).run();
 }
 

@@ -33,6 +33,12 @@ LogicalResult lowerKernelFunctions(ModuleOp module, const CpuTarget &target) {
   return pm.run(module);
 }
 
+LogicalResult lowerNestedKernelFunctions(ModuleOp outer, const CpuTarget &target) {
+  PassManager pm(outer.getContext());
+  buildLowerKernelFunctions(pm.nest<ModuleOp>(), /*expandBf16=*/!target.bf16Conversion);
+  return pm.run(outer);
+}
+
 namespace {
 
 /// Null after an error.

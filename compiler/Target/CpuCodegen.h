@@ -25,6 +25,10 @@ namespace descent {
 /// Runs the pipeline `lower-kernel-functions` on `module`, in place. Errors are emitted.
 mlir::LogicalResult lowerKernelFunctions(mlir::ModuleOp module, const CpuTarget &target);
 
+/// The same for each of the modules inside `outer`, in parallel where the context allows threads. (Pass managers of one's own on several threads would load
+/// dialects side by side, which MLIR does not allow.)
+mlir::LogicalResult lowerNestedKernelFunctions(mlir::ModuleOp outer, const CpuTarget &target);
+
 /// Position-independent ELF object of a module in the LLVM dialect. The context must know the LLVM translations (registerAllDialects).
 /// The same module and target always give the same bytes. Errors are emitted at the module.
 mlir::FailureOr<llvm::SmallVector<char, 0>> compileToObject(mlir::ModuleOp module, const CpuTarget &target);
