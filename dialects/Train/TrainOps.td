@@ -74,6 +74,11 @@ def Train_GroupAttr : Train_Attr<"Group", "group"> {
   let parameters = (ins StringRefParameter<>:$match, NN_Double:$rate_scale, NN_Double:$weight_decay);
 }
 
+// Buildable, so that assembly need not spell `tensor<f32>`.
+def Train_Scalar : Type<CPred<"$_self == ::mlir::RankedTensorType::get({}, ::mlir::Float32Type::get($_self.getContext()))">,
+                        "tensor<f32>", "::mlir::TypedValue<::mlir::RankedTensorType>">,
+                   BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getF32Type())">;
+
 //===----------------------------------------------------------------------===//
 // Symbols
 //===----------------------------------------------------------------------===//
@@ -171,11 +176,11 @@ def Train_UpdateOp : Train_Op<"update", [HasParent<"CommitOp">, DeclareOpInterfa
     Gradient i belongs to parameter i; each is multiplied by `scale` (one over the weight of the loss, times the clip factor) before the rule
     of `optimizer` applies. The states are those declared `of` the parameters.
   }];
-  let arguments = (ins StrAttr:$group, FlatSymbolRefArrayAttr:$parameters, Variadic<AnyRankedTensor>:$gradients, AnyRankedTensor:$scale,
-                       AnyRankedTensor:$rate, AnyRankedTensor:$count, AnyAttr:$optimizer, F64Attr:$weight_decay);
+  let arguments = (ins StrAttr:$group, FlatSymbolRefArrayAttr:$parameters, Variadic<AnyRankedTensor>:$gradients, Train_Scalar:$scale,
+                       Train_Scalar:$rate, Train_Scalar:$count, AnyAttr:$optimizer, F64Attr:$weight_decay);
   let assemblyFormat = [{
     $group $parameters `with` `(` $gradients `)` `scale` $scale `rate` $rate `count` $count `by` $optimizer `decay` $weight_decay attr-dict `:`
-    type($gradients) `,` type($scale) `,` type($rate) `,` type($count)
+    type($gradients)
   }];
   let hasVerifier = 1;
 }

@@ -34,7 +34,7 @@ module {
     %norm = train.norm %dw, %dv : (tensor<5x3xf32>, tensor<2xf32>) -> tensor<f32>
     %ok = nn.compare lt %norm, %limit : tensor<f32>, tensor<f32>
     train.commit if %ok : tensor<i1> {
-      train.update "all" [@w, @v] with (%dw, %dv) scale %limit rate %limit count %limit by #train.sgd<momentum = 0.9, nesterov = false> decay 0.0 : tensor<5x3xf32>, tensor<2xf32>, tensor<f32>, tensor<f32>, tensor<f32>
+      train.update "all" [@w, @v] with (%dw, %dv) scale %limit rate %limit count %limit by #train.sgd<momentum = 0.9, nesterov = false> decay 0.0 : tensor<5x3xf32>, tensor<2xf32>
       train.write @updates, %next : tensor<i64>
     }
     train.return ["norm"] %norm : tensor<f32>
