@@ -12,8 +12,8 @@ def npy(descr, shape, payload):
 x = array.array("f", (g.gauss(0, 1) for _ in range(256 * 1024)))
 y = array.array("i", (g.randrange(1024) for _ in range(256)))
 with zipfile.ZipFile("batch.npz", "w") as z:
-    z.writestr("inputs.npy", npy("<f4", (256, 1024), x.tobytes()))
-    z.writestr("targets.npy", npy("<i4", (256,), y.tobytes()))
+    z.writestr("x.npy", npy("<f4", (256, 1024), x.tobytes()))
+    z.writestr("labels.npy", npy("<i4", (256,), y.tobytes()))
 PYTHON
 quiet descent compile mlp -o train --set data.format=npz --set data.validation=0.0 --set optimizer.kind=adam --set optimizer.weight_decay=0.0 --set optimizer.lr=1e-3
 quiet ./train --data batch.npz --steps 30 --out run

@@ -1,7 +1,7 @@
 //===- CompileCommand.cpp - descent compile -------------------------------===//
 
-#include "compiler/Pipelines/Register.h"
 #include "compiler/Report/Plan.h"
+#include "passes/Passes.h"
 #include "tools/descent/Commands.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -11,6 +11,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
 
 #include <chrono>
 
@@ -86,6 +87,9 @@ static int runCompile(const CompileArguments &arguments) {
   if (isFile)
     if (int status = checkOutput(output))
       return status;
+  registerDescentPasses(); // so that names can be checked before anything runs
+  registerCanonicalizerPass();
+  registerCSEPass();
   if (!arguments.printAfter.empty() && arguments.printAfter != "all" && !PassInfo::lookup(arguments.printAfter))
     return fail("--print-after: there is no pass '" + arguments.printAfter + "'; `descent-opt --help` lists them");
 
