@@ -35,6 +35,8 @@ void applyRecipe(ModuleOp module, const Recipe &recipe) {
   MLIRContext *context = module.getContext();
   context->getOrLoadDialect<train::TrainDialect>(); // the model file names none of its attributes
   Builder builder(context);
+  for (auto model : module.getOps<nn::ModelOp>())
+    module->setAttr("train.model", model.getSymNameAttr());
   module->setAttr("train.batch", builder.getI64IntegerAttr(recipe.batch.size));
   module->setAttr("train.optimizer", optimizerOf(context, recipe));
   module->setAttr("train.schedule", scheduleOf(context, recipe));
