@@ -104,6 +104,8 @@ LogicalResult ReturnOp::verify() {
 static RankedTensorType typeOfSymbol(Operation *from, SymbolTableCollection &tables,
                                      FlatSymbolRefAttr name) {
   Operation *symbol = tables.lookupNearestSymbolFrom(from, name);
+  if (!symbol)
+    return {};
   return llvm::TypeSwitch<Operation *, RankedTensorType>(symbol)
       .Case<ParameterOp, StateOp, SlabOp>([](auto op) { return op.getTensorType(); })
       .Default([](Operation *) { return RankedTensorType(); });
