@@ -131,7 +131,7 @@ def Exec_BufferOp : Exec_Op<"buffer", [Pure, HasParent<"ProgramOp">]> {
   }];
   let arguments = (ins StrAttr:$source, StrAttr:$category, I64Attr:$offset, I64Attr:$first, I64Attr:$last);
   let results = (outs AnyMemRef:$buffer);
-  let assemblyFormat = "$source $category `at` $offset `live` `[` $first `,` $last `]` attr-dict `:` type($buffer)";
+  let assemblyFormat = "$source $category `at` $offset `live` ` ` `[` $first `,` $last `]` attr-dict `:` type($buffer)";
 }
 
 def Exec_GetOp : Exec_Op<"get", [Pure, HasParent<"ProgramOp">]> {
