@@ -98,6 +98,10 @@ def VerifyModel : Pass<"verify-model", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"parametersChecked", "parameters-checked", "parameters whose path to the loss was sought">];
 }
 
+//===----------------------------------------------------------------------===//
+// Differentiate
+//===----------------------------------------------------------------------===//
+
 def StabiliseLogs : Pass<"stabilise-logs"> {
   let summary = "log(softmax(x)) and log(sigmoid(x)) become forms that cannot underflow";
   let description = [{
@@ -115,10 +119,6 @@ def StabiliseLogs : Pass<"stabilise-logs"> {
   let statistics = [Statistic<"softmaxes", "softmax-chains", "log(softmax) chains replaced">,
                     Statistic<"sigmoids", "sigmoid-chains", "log(sigmoid) chains replaced">];
 }
-
-//===----------------------------------------------------------------------===//
-// Differentiate
-//===----------------------------------------------------------------------===//
 
 def Differentiate : Pass<"differentiate", "::mlir::ModuleOp"> {
   let summary = "nn.model becomes train.func @step with gradients, and @evaluate";
@@ -160,7 +160,7 @@ def InsertOptimizer : Pass<"insert-optimizer", "::mlir::ModuleOp"> {
     %grad_norm = %norm * %inverse
     %scale = %inverse * (%grad_norm > clip ? clip / %grad_norm : 1)
     %ok = %grad_norm < inf                     // false for NaN, for inf, and for a step without a counted target
-    train.commit if %ok { train.update "decay" [@w] with (%dw) scale %scale rate %rate count %t by #train.adam<...> ...  train.write @updates, %t1 }
+    train.commit if %ok { train.update "decay" [@w] with (%dw : ...) scale %scale rate %rate count %t by #train.adam<...> ...  train.write @updates, %t1 }
     ```
 
     Weight decay skips parameters of rank 0 and 1 unless a group asks for it. A group that matches no parameter is an error.
@@ -185,6 +185,26 @@ def VerifyTrain : Pass<"verify-train", "::mlir::ModuleOp"> {
 // Fusion
 //===----------------------------------------------------------------------===//
 
+def LowerUpdates : Pass<"lower-updates", "::mlir::ModuleOp"> {
+  let summary = "train.update and train.commit become flat elementwise programs over slabs";
+  let description = [{
+    Parameters, gradients and each state of a group become one contiguous slab of type [rows, 1024], so that an optimizer step is one kernel whatever
+    the number of parameters. The commit's condition becomes a select between the new and the old value of every element.
+
+    ```mlir
+    train.commit if %ok { train.update "decay" [@w, @v] with (%dw, %dv : ...) ... }
+    // becomes
+    train.slab @decay.parameters "parameters" [@w, @v] at [0, 8192] : tensor<12x1024xf32>
+    %g = train.pack @decay.gradients(%dw, %dv)   %p = train.read @decay.parameters   ... nn ops ...
+    train.write @decay.parameters, %selected
+    ```
+
+    Numerics: bit-exact.
+  }];
+  let dependentDialects = ["::descent::train::TrainDialect", "::descent::nn::NNDialect"];
+  let statistics = [Statistic<"slabs", "slabs", "slabs declared">, Statistic<"padding", "padding-bytes", "bytes between members">];
+}
+
 def DecomposeOps : Pass<"decompose-ops"> {
   let summary = "Softmax, norms, losses, dropout and general reductions become elementwise ops and row or column reductions";
   let description = [{
@@ -201,190 +221,6 @@ def DecomposeOps : Pass<"decompose-ops"> {
   let dependentDialects = ["::descent::nn::NNDialect"];
   let statistics = [Statistic<"decomposed", "ops-decomposed", "ops replaced">];
 }
-
-def LowerUpdates : Pass<"lower-updates", "::mlir::ModuleOp"> {
-  let summary = "train.update and train.commit become flat elementwise programs over slabs";
-  let description = [{
-    Parameters, gradients and each state of a group become one contiguous slab of type [rows, 1024], so that an optimizer step is one kernel whatever
-    the number of parameters. The commit's condition becomes a select between the new and the old value of every element.
-
-    ```mlir
-    train.commit if %ok { train.update "decay" [@w, @v] with (%dw, %dv) ... }
-    // becomes
-    train.slab @decay.parameters "parameters" [@w, @v] at [0, 8192] : tensor<12x1024xf32>
-    %g = train.pack @decay.gradients(%dw, %dv)   %p = train.read @decay.parameters   ... nn ops ...
-    train.write @decay.parameters, %selected
-    ```
-
-    Numerics: bit-exact.
-  }];
-  let dependentDialects = ["::descent::train::TrainDialect", "::descent::nn::NNDialect"];
-  let statistics = [Statistic<"slabs", "slabs", "slabs declared">, Statistic<"padding", "padding-bytes", "bytes between members">];
-}
-
-//===----------------------------------------------------------------------===//
-// Schedule
-//===----------------------------------------------------------------------===//
-
-def OrderOperations : Pass<"order-operations", "::mlir::ModuleOp"> {
-  let summary = "Order launches for a low peak of memory";
-  let description = [{
-    Tries program order and a greedy order by bytes freed, keeps the better; launches that overwrite state come after all that read its old value.
-
-    Numerics: bit-exact.
-  }];
-  let statistics = [Statistic<"reordered", "functions-reordered", "functions where the greedy order won">,
-                    Statistic<"bytesSaved", "bytes-saved", "transient bytes the greedy order saves at the peak">];
-}
-
-def InsertCopies : Pass<"insert-copies", "::mlir::ModuleOp"> {
-  let summary = "Copy values that the plan would need in two places";
-  let description = [{
-    ```mlir
-    %p = train.pack @decay.gradients(%g, %g)
-    // becomes
-    %c = exec.launch @copy_128_f32(%g)   %p = train.pack @decay.gradients(%g, %c)
-    ```
-
-    Numerics: bit-exact.
-  }];
-  let dependentDialects = ["::descent::exec::ExecDialect", "::descent::nn::NNDialect"];
-  let statistics = [Statistic<"copies", "copies", "copies inserted">];
-}
-
-def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
-  let summary = "Give every value a place in one arena; train.func becomes exec.program";
-  let description = [{
-    ```mlir
-    train.func @step(%x: tensor<8x64xf32>) { %y = exec.launch @k(%x) ... }
-    // becomes
-    exec.arena size 4096 ...
-    exec.storage @"input:x" "inputs" at 0 : tensor<8x64xf32>
-    exec.program @step {
-      %0 = exec.get @"input:x" at 0 : memref<8x64xf32>
-      %1 = exec.buffer "k" "workspace" at 2048 live [0, 3] : memref<8x64xf32>
-      exec.run @k ins(%0 : ...) outs(%1 : ...)
-    ```
-
-    Numerics: bit-exact.
-  }];
-  let dependentDialects = ["::descent::exec::ExecDialect"];
-  let statistics = [Statistic<"peak", "peak-bytes", "size of the arena">, Statistic<"bound", "lower-bound-bytes", "what no placement can go below">,
-                    Statistic<"reused", "results-in-place", "results written over an input that dies">,
-                    Statistic<"launches", "launches", "launches scheduled">];
-}
-
-def VerifyPlan : Pass<"verify-plan", "::mlir::ModuleOp"> {
-  let summary = "Refuse a plan in which bytes are used for two things at once";
-  let description = [{
-    Numerics: none.
-  }];
-}
-
-//===----------------------------------------------------------------------===//
-// Codegen: kernels to kernel functions
-//===----------------------------------------------------------------------===//
-
-def GenerateKernels : Pass<"generate-kernels", "::mlir::ModuleOp"> {
-  let summary = "Generate the kernel function of every exec.kernel into a nested module @kernels";
-  let description = [{
-    The kind of each kernel chooses its generator (docs/architecture.md, Kernels). A function has its kernel's name; what it promises is written
-    there too. The kernels stay, since the plan and the program still speak of them.
-
-    ```mlir
-    exec.kernel @rows_relu_8x64 "rows" (%0: tensor<8x64xf32>) -> tensor<8x64xf32> { ... }
-    ```
-    adds
-    ```mlir
-    module @kernels {
-      func.func @rows_relu_8x64(%0: memref<8x64xf32>, %1: memref<8x64xf32>, %first: index, %last: index, %scratch: memref<0xi8>)
-          attributes {descent.tasks = 1 : i64, descent.scratch = 0 : i64} { ... }
-    }
-    ```
-
-    Numerics: reassociates, in an order that only the kernel's shape and the CPU decide; never by the number of threads.
-  }];
-  let options = [Option<"cpu", "cpu", "std::string", "\"native\"", "CPU to generate for, as LLVM names it.">];
-  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect", "::mlir::affine::AffineDialect"];
-}
-
-//===----------------------------------------------------------------------===//
-// Codegen: kernel functions to LLVM. The pipeline `lower-kernel-functions` runs these among MLIR's own conversions.
-//===----------------------------------------------------------------------===//
-
-def CheckKernelFunctions : Pass<"check-kernel-functions", "::mlir::ModuleOp"> {
-  let summary = "Refuse kernel functions that break their contract, and make their helpers internal";
-  let description = [{
-    A kernel function is a `func.func` with the attribute `descent.tasks`. Its last three arguments must be the first and the last task
-    (index) and the thread's scratch, a `memref<Sxi8>` with S = `descent.scratch`; those before must be memrefs of static shape and identity
-    layout, because the ABI passes each as one pointer. It returns nothing and allocates nothing on the heap.
-    Private functions with a body get internal linkage, so that two objects may each hold a helper of one name.
-
-    Numerics: none.
-  }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
-}
-
-def EmitLoopKernels : Pass<"emit-loop-kernels", "::mlir::ModuleOp"> {
-  let summary = "Turn functions on tensors with `descent.kind` into kernel functions";
-  let description = [{
-    For tests of the rows and columns generators without nn ops: a `func.func` whose body is linalg.generic, linalg.fill, reshapes and constants becomes the kernel function
-    of its name. Rows kernels get the attribute `reusable`, the (result, input) pairs that may share memory.
-
-    Numerics: sums are taken in lanes; the order depends on sizes and on the CPU's vector width only.
-  }];
-  let options = [Option<"cpu", "cpu", "std::string", "\"native\"", "LLVM name of the CPU to generate for.">];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::vector::VectorDialect"];
-}
-
-def EmitAttentionKernels : Pass<"emit-attention-kernels", "::mlir::ModuleOp"> {
-  let summary = "Turn kernels of kind \"attention\" and \"attention_grad\" into kernel functions";
-  let description = [{
-    For tests of the generator alone; other kernels stay. Before, `exec.kernel @a "attention" (%qkv: tensor<2x64x384xf32>) -> tensor<2x64x128xf32>
-    {...}`; after, `func.func @a(memref<2x64x384xf32>, memref<2x64x128xf32>, index, index, memref<Sxi8>)` and the tiles that it calls.
-
-    Numerics: reassociates; sums depend on the sizes and on the CPU's vector width only.
-  }];
-  let options = [Option<"cpu", "cpu", "std::string", "\"native\"", "LLVM name of the CPU to generate for.">];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
-                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
-}
-
-def ExpandMath : Pass<"expand-math"> {
-  let summary = "Expand elementary functions on f32 into arithmetic, and divisions that round up or down into ones that truncate";
-  let description = [{
-    Scalars and vectors of f32 alike: exp, log, tanh, erf, sin, cos and their kin become polynomials, since LLVM would call libm once per
-    lane. With `bf16`, conversions to and from bf16 become integer arithmetic, for CPUs without the instruction.
-
-    Numerics: results differ from libm's by a few units in the last place; NaN and infinity behave as libm's.
-  }];
-  let options = [Option<"bf16", "bf16", "bool", "true", "Expand conversions to and from bf16 too.">];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
-}
-
-def WrapKernelFunctions : Pass<"wrap-kernel-functions", "::mlir::ModuleOp"> {
-  let summary = "Give kernel functions in the LLVM dialect the signature of the ABI";
-  let description = [{
-    ```mlir
-    llvm.func @k(%a: !llvm.ptr, %b: !llvm.ptr, %first: i64, %last: i64, %scratch: !llvm.ptr) attributes {descent.tasks = 4, ...}
-    ```
-    becomes an internal `@k.body` of that signature and
-    ```mlir
-    llvm.func @k(%buffers: !llvm.ptr, %first: i64, %last: i64, %scratch: !llvm.ptr) attributes {descent.tasks = 4, ...}
-    ```
-    which loads the pointers from `%buffers` and calls it.
-
-    Numerics: none.
-  }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
-}
-
-//===----------------------------------------------------------------------===//
-// Fusion
-//===----------------------------------------------------------------------===//
 
 def SplitReductions : Pass<"split-reductions", "::mlir::ModuleOp"> {
   let summary = "Bring reductions into the two forms that kernels have, and cut long ones into blocks";
@@ -536,6 +372,166 @@ def VerifyKernels : Pass<"verify-kernels", "::mlir::ModuleOp"> {
 
     Numerics: bit-exact, nothing is changed.
   }];
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+def InsertCopies : Pass<"insert-copies", "::mlir::ModuleOp"> {
+  let summary = "Copy values that the plan would need in two places";
+  let description = [{
+    ```mlir
+    %p = train.pack @decay.gradients(%g, %g)
+    // becomes
+    %c = exec.launch @copy_128_f32(%g)   %p = train.pack @decay.gradients(%g, %c)
+    ```
+
+    Numerics: bit-exact.
+  }];
+  let dependentDialects = ["::descent::exec::ExecDialect", "::descent::nn::NNDialect"];
+  let statistics = [Statistic<"copies", "copies", "copies inserted">];
+}
+
+def OrderOperations : Pass<"order-operations", "::mlir::ModuleOp"> {
+  let summary = "Order launches for a low peak of memory";
+  let description = [{
+    Tries program order and a greedy order by bytes freed, keeps the better; launches that overwrite state come after all that read its old value.
+
+    Numerics: bit-exact.
+  }];
+  let statistics = [Statistic<"reordered", "functions-reordered", "functions where the greedy order won">,
+                    Statistic<"bytesSaved", "bytes-saved", "transient bytes the greedy order saves at the peak">];
+}
+
+def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
+  let summary = "Give every value a place in one arena; train.func becomes exec.program";
+  let description = [{
+    ```mlir
+    train.func @step(%x: tensor<8x64xf32>) { %y = exec.launch @k(%x) ... }
+    // becomes
+    exec.arena size 4096 ...
+    exec.storage @"input:x" "inputs" at 0 : tensor<8x64xf32>
+    exec.program @step {
+      %0 = exec.get @"input:x" at 0 : memref<8x64xf32>
+      %1 = exec.buffer "k" "workspace" at 2048 live [0, 3] : memref<8x64xf32>
+      exec.run @k ins(%0 : ...) outs(%1 : ...)
+    ```
+
+    Numerics: bit-exact.
+  }];
+  let dependentDialects = ["::descent::exec::ExecDialect"];
+  let statistics = [Statistic<"peak", "peak-bytes", "size of the arena">, Statistic<"bound", "lower-bound-bytes", "what no placement can go below">,
+                    Statistic<"reused", "results-in-place", "results written over an input that dies">,
+                    Statistic<"launches", "launches", "launches scheduled">];
+}
+
+def VerifyPlan : Pass<"verify-plan", "::mlir::ModuleOp"> {
+  let summary = "Refuse a plan in which bytes are used for two things at once";
+  let description = [{
+    Numerics: none.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Codegen: kernels to kernel functions. emit-loop-kernels and emit-attention-kernels show one generator each.
+//===----------------------------------------------------------------------===//
+
+def GenerateKernels : Pass<"generate-kernels", "::mlir::ModuleOp"> {
+  let summary = "Generate the kernel function of every exec.kernel into a nested module @kernels";
+  let description = [{
+    The kind of each kernel chooses its generator (docs/architecture.md, Kernels). A function has its kernel's name; what it promises is written
+    there too. The kernels stay, since the plan and the program still speak of them.
+
+    ```mlir
+    exec.kernel @rows_relu_8x64 "rows" (%0: tensor<8x64xf32>) -> tensor<8x64xf32> { ... }
+    ```
+    adds
+    ```mlir
+    module @kernels {
+      func.func @rows_relu_8x64(%0: memref<8x64xf32>, %1: memref<8x64xf32>, %first: index, %last: index, %scratch: memref<0xi8>)
+          attributes {descent.tasks = 1 : i64, descent.scratch = 0 : i64} { ... }
+    }
+    ```
+
+    Numerics: reassociates, in an order that only the kernel's shape and the CPU decide; never by the number of threads.
+  }];
+  let options = [Option<"cpu", "cpu", "std::string", "\"native\"", "CPU to generate for, as LLVM names it.">];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect", "::mlir::affine::AffineDialect"];
+}
+
+def EmitLoopKernels : Pass<"emit-loop-kernels", "::mlir::ModuleOp"> {
+  let summary = "Turn functions on tensors with `descent.kind` into kernel functions";
+  let description = [{
+    For tests of the rows and columns generators without nn ops: a `func.func` whose body is linalg.generic, linalg.fill, reshapes and constants becomes the kernel function
+    of its name. Rows kernels get the attribute `reusable`, the (result, input) pairs that may share memory.
+
+    Numerics: sums are taken in lanes; the order depends on sizes and on the CPU's vector width only.
+  }];
+  let options = [Option<"cpu", "cpu", "std::string", "\"native\"", "LLVM name of the CPU to generate for.">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def EmitAttentionKernels : Pass<"emit-attention-kernels", "::mlir::ModuleOp"> {
+  let summary = "Turn kernels of kind \"attention\" and \"attention_grad\" into kernel functions";
+  let description = [{
+    For tests of the generator alone; other kernels stay. Before, `exec.kernel @a "attention" (%qkv: tensor<2x64x384xf32>) -> tensor<2x64x128xf32>
+    {...}`; after, `func.func @a(memref<2x64x384xf32>, memref<2x64x128xf32>, index, index, memref<Sxi8>)` and the tiles that it calls.
+
+    Numerics: reassociates; sums depend on the sizes and on the CPU's vector width only.
+  }];
+  let options = [Option<"cpu", "cpu", "std::string", "\"native\"", "LLVM name of the CPU to generate for.">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// Codegen: kernel functions to LLVM. The pipeline `lower-kernel-functions` runs these among MLIR's own conversions.
+//===----------------------------------------------------------------------===//
+
+def CheckKernelFunctions : Pass<"check-kernel-functions", "::mlir::ModuleOp"> {
+  let summary = "Refuse kernel functions that break their contract, and make their helpers internal";
+  let description = [{
+    A kernel function is a `func.func` with the attribute `descent.tasks`. Its last three arguments must be the first and the last task
+    (index) and the thread's scratch, a `memref<Sxi8>` with S = `descent.scratch`; those before must be memrefs of static shape and identity
+    layout, because the ABI passes each as one pointer. It returns nothing and allocates nothing on the heap.
+    Private functions with a body get internal linkage, so that two objects may each hold a helper of one name.
+
+    Numerics: none.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def ExpandMath : Pass<"expand-math"> {
+  let summary = "Expand elementary functions on f32 into arithmetic, and divisions that round up or down into ones that truncate";
+  let description = [{
+    Scalars and vectors of f32 alike: exp, log, tanh, erf, sin, cos and their kin become polynomials, since LLVM would call libm once per
+    lane. With `bf16`, conversions to and from bf16 become integer arithmetic, for CPUs without the instruction.
+
+    Numerics: results differ from libm's by a few units in the last place; NaN and infinity behave as libm's.
+  }];
+  let options = [Option<"bf16", "bf16", "bool", "true", "Expand conversions to and from bf16 too.">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
+}
+
+def WrapKernelFunctions : Pass<"wrap-kernel-functions", "::mlir::ModuleOp"> {
+  let summary = "Give kernel functions in the LLVM dialect the signature of the ABI";
+  let description = [{
+    ```mlir
+    llvm.func @k(%a: !llvm.ptr, %b: !llvm.ptr, %first: i64, %last: i64, %scratch: !llvm.ptr) attributes {descent.tasks = 4, ...}
+    ```
+    becomes an internal `@k.body` of that signature and
+    ```mlir
+    llvm.func @k(%buffers: !llvm.ptr, %first: i64, %last: i64, %scratch: !llvm.ptr) attributes {descent.tasks = 4, ...}
+    ```
+    which loads the pointers from `%buffers` and calls it.
+
+    Numerics: none.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
 #endif // DESCENT_PASSES

@@ -19,13 +19,7 @@
 #include "passes/Codegen/Attention.h"
 #include "passes/Codegen/KernelEmitter.h"
 #include "passes/Codegen/KernelFunction.h"
-#include "passes/Passes.h"
 #include "llvm/ADT/StringSwitch.h"
-
-namespace descent {
-#define GEN_PASS_DEF_GENERATEKERNELS
-#include "passes/Passes.h.inc"
-} // namespace descent
 
 using namespace mlir;
 using namespace descent;
@@ -89,24 +83,3 @@ FailureOr<OwningOpRef<ModuleOp>> descent::generateKernels(ModuleOp program, cons
     }
   return joined;
 }
-
-namespace {
-
-struct GenerateKernelsPass : descent::impl::GenerateKernelsBase<GenerateKernelsPass> {
-  using GenerateKernelsBase::GenerateKernelsBase;
-
-  void runOnOperation() override {
-    llvm::Expected<CpuTarget> target = CpuTarget::named(cpu);
-    if (!target) {
-      getOperation().emitError("generate-kernels: ") << llvm::toString(target.takeError());
-      return signalPassFailure();
-    }
-    FailureOr<OwningOpRef<ModuleOp>> functions = generateKernels(getOperation(), *target);
-    if (failed(functions))
-      return signalPassFailure();
-    (*functions)->setSymName("kernels");
-    getOperation().push_back(functions->release());
-  }
-};
-
-} // namespace
