@@ -78,7 +78,7 @@ nn.model @m(%x: tensor<?x4xf32> {nn.role = "input"}) {
 // -----
 
 // nn.model C3
-// expected-error @+1 {{argument 0 has an unknown attribute 'nn.rol'; known are nn.role and (added by bound-inputs) nn.range and nn.ignore_index}}
+// expected-error @+1 {{argument 0 has an unknown attribute 'nn.rol'; known are nn.name, nn.role and (added by bound-inputs) nn.range and nn.ignore_index}}
 nn.model @m(%x: tensor<?x4xf32> {nn.rol = "data"}) {
   %s, %n = nn.mse %x, %x : tensor<?x4xf32>, tensor<?x4xf32>
   nn.loss %s, %n, %x : tensor<?x4xf32>

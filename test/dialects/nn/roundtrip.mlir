@@ -8,7 +8,7 @@ nn.module @part(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
   nn.return %x : tensor<?x4xf32>
 }
 
-// CHECK-LABEL: nn.model @structure(%{{.*}}: tensor<?x4xf32> {nn.role = "data"}, %{{.*}}: tensor<?x4xf32> {nn.role = "target"})
+// CHECK-LABEL: nn.model @structure(%{{.*}}: tensor<?x4xf32> {nn.name = "x", nn.role = "data"}, %{{.*}}: tensor<?x4xf32> {nn.name = "t", nn.role = "target"})
 nn.model @structure(%x: tensor<?x4xf32> {nn.role = "data"}, %t: tensor<?x4xf32> {nn.role = "target"}) {
   // CHECK: nn.parameter "a" zeros : tensor<4xf32>
   %a = nn.parameter "a" zeros : tensor<4xf32>

@@ -28,7 +28,7 @@ module attributes {
   // CHECK:         %[[SCALE:.*]] = nn.mul %[[INVERSE]]
   // CHECK:         %[[OK:.*]] = nn.compare lt %[[MEAN]]
   // CHECK:         train.commit if %[[OK]]
-  // CHECK-NEXT:      train.update "decay" [@w] with({{.*}}) scale %[[SCALE]]
+  // CHECK-NEXT:      train.update "decay" [@w] with ({{.*}}) scale %[[SCALE]]
   // CHECK-NEXT:      train.update "no_decay" [@b]
   // CHECK-NEXT:      train.update "head.*" [@head.w]
   // CHECK-NEXT:      train.write @updates, %[[NEXT]]

@@ -2,7 +2,7 @@
 // RUN: descent-opt --attach-row-weights -split-input-file %s | FileCheck %s
 
 // CHECK-LABEL: nn.model @plain
-// CHECK-SAME:  %[[W:[a-z0-9]+]]: tensor<2xf32> {nn.role = "row_weights"})
+// CHECK-SAME:  %[[W:[a-z0-9]+]]: tensor<2xf32> {nn.name = "row_weights", nn.role = "row_weights"})
 // CHECK-NOT:   rng
 nn.model @plain(%x: tensor<2x4xf32> {nn.role = "data"}, %t: tensor<2xi32> {nn.role = "target"}) {
   // CHECK: nn.cross_entropy %{{.*}}, %{{.*}} row_weights %[[W]] : tensor<2xf32>
@@ -13,7 +13,7 @@ nn.model @plain(%x: tensor<2x4xf32> {nn.role = "data"}, %t: tensor<2xi32> {nn.ro
 // -----
 
 // CHECK-LABEL: nn.model @random
-// CHECK-SAME:  %[[W:[a-z0-9]+]]: tensor<2xf32> {nn.role = "row_weights"}, %[[RNG:[a-z0-9]+]]: tensor<4xi32> {nn.role = "rng"})
+// CHECK-SAME:  %[[W:[a-z0-9]+]]: tensor<2xf32> {nn.name = "row_weights", nn.role = "row_weights"}, %[[RNG:[a-z0-9]+]]: tensor<4xi32> {nn.name = "rng", nn.role = "rng"})
 nn.model @random(%x: tensor<2x4xf32> {nn.role = "data"}) {
   // CHECK: nn.dropout %{{.*}} rng %[[RNG]] {id = 0 : i64
   %0 = nn.dropout %x {rate = 0.5} : tensor<2x4xf32>

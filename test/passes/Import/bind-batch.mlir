@@ -3,7 +3,7 @@
 
 // CHECK: module attributes {train.batch = 6 : i64}
 // CHECK-LABEL: nn.model @by_option
-// CHECK-SAME:  tensor<6x2x4xf32> {nn.role = "data"}
+// CHECK-SAME:  tensor<6x2x4xf32> {nn.name = "x", nn.role = "data"}
 nn.model @by_option(%x: tensor<?x2x4xf32> {nn.role = "data"}, %t: tensor<?x8xf32> {nn.role = "target"}) {
   // CHECK: nn.reshape %{{.*}} [-1, 8] : tensor<6x2x4xf32>
   %0 = nn.reshape %x [-1, 8] : tensor<?x2x4xf32>
@@ -17,7 +17,7 @@ nn.model @by_option(%x: tensor<?x2x4xf32> {nn.role = "data"}, %t: tensor<?x8xf32
 
 // A recorded batch that agrees with the option is no conflict, nor is a model written for that size.
 // CHECK-LABEL: nn.model @recorded
-// CHECK-SAME:  tensor<6x4xf32> {nn.role = "data"}
+// CHECK-SAME:  tensor<6x4xf32> {nn.name = "x", nn.role = "data"}
 module attributes {train.batch = 6 : i64} {
   nn.model @recorded(%x: tensor<6x4xf32> {nn.role = "data"}, %t: tensor<?x4xf32> {nn.role = "target"}) {
     // CHECK: nn.mse {{.*}} : tensor<6x4xf32>, tensor<6x4xf32>

@@ -3,9 +3,9 @@
 
 // CHECK-LABEL: nn.model @m
 // Seen through a slice; the smaller of two tables decides.
-// CHECK-SAME:  tensor<2x6xi32> {nn.range = array<i64: -5, 5>, nn.role = "data"}
-// CHECK-SAME:  tensor<2x6xi64> {nn.ignore_index = -100 : i64, nn.range = array<i64: 0, 4>, nn.role = "target"}
-// CHECK-SAME:  tensor<2x6x4xf32> {nn.role = "data"}
+// CHECK-SAME:  tensor<2x6xi32> {nn.name = "i", nn.range = array<i64: -5, 5>, nn.role = "data"}
+// CHECK-SAME:  tensor<2x6xi64> {nn.ignore_index = -100 : i64, nn.name = "t", nn.range = array<i64: 0, 4>, nn.role = "target"}
+// CHECK-SAME:  tensor<2x6x4xf32> {nn.name = "x", nn.role = "data"}
 nn.model @m(%i: tensor<2x6xi32> {nn.role = "data"}, %t: tensor<2x6xi64> {nn.role = "target"}, %x: tensor<2x6x4xf32> {nn.role = "data"}) {
   %big = nn.parameter "big" zeros : tensor<9x4xf32>
   %small = nn.parameter "small" zeros : tensor<5x4xf32>

@@ -15,7 +15,7 @@ nn.module @pair(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
 }
 
 // CHECK-LABEL: nn.model @m
-// CHECK-SAME:  (%[[X:.*]]: tensor<?x4xf32> {nn.role = "data"}
+// CHECK-SAME:  (%[[X:.*]]: tensor<?x4xf32> {nn.name = "x", nn.role = "data"}
 nn.model @m(%x: tensor<?x4xf32> {nn.role = "data"}, %t: tensor<?x4xf32> {nn.role = "target"}) {
   // CHECK:      %[[W0:.*]] = nn.parameter "a.first.weight" zeros : tensor<4x4xf32>
   // CHECK-NEXT: %[[Y0:.*]] = nn.matmul %[[X]], %[[W0]]

@@ -23,11 +23,12 @@ module {
   // CHECK-LABEL: train.func @step
   // CHECK:         exec.launch @grow
   // CHECK-NEXT:    exec.launch @shrink
-  // CHECK:         exec.launch @grow
+  // CHECK-NEXT:    exec.launch @look
+  // CHECK-NEXT:    exec.launch @next
+  // CHECK-NEXT:    train.write @s
+  // CHECK-NEXT:    exec.launch @grow
   // CHECK-NEXT:    exec.launch @shrink
-  // CHECK:         exec.launch @look
-  // CHECK:         exec.launch @next
-  // CHECK:         train.write @s
+  // CHECK-NEXT:    train.return
   train.func @step(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     %old = train.read @s : tensor<f32>
     %new = exec.launch @next(%old) : (tensor<f32>) -> tensor<f32>

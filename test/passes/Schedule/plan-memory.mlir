@@ -1,13 +1,13 @@
-// Every value gets a place: parameters in their slab, inputs persistent, transient values by lifetime. %2 may lie where %0 did, because %0 is dead by then; relu
-// writes over its own operand, because each element is read before it is written and nobody reads the operand later.
+// Every value gets a place: parameters in their slab, inputs persistent, transient values by lifetime. relu writes over its own operand, because each
+// element is read before it is written and nobody reads the operand later; the place lives until the result is handed out, after the last launch.
 // RUN: descent-opt --plan-memory --verify-plan %s | FileCheck %s
 
 // CHECK: exec.arena size [[SIZE:[0-9]+]] persistent [[PERSISTENT:[0-9]+]] lower_bound [[SIZE]]
 // CHECK-LABEL: exec.program @step
 // CHECK:         %[[X:.*]] = exec.get @"input:x" at [[AT:[0-9]+]] : memref<8x64xf32>
-// CHECK:         %[[B0:.*]] = exec.buffer "double" "{{.*}}" at [[PLACE:[0-9]+]] live [0, 1] : memref<8x64xf32>
+// CHECK:         %[[B0:.*]] = exec.buffer "double" "{{.*}}" at [[PLACE:[0-9]+]] live [0, 2] : memref<8x64xf32>
 // CHECK:         exec.run @double ins(%[[X]] : memref<8x64xf32>) outs(%[[B0]] : memref<8x64xf32>)
-// CHECK:         %[[B1:.*]] = exec.buffer "double" "{{.*}}" at [[PLACE]] live [0, 1] : memref<8x64xf32>
+// CHECK:         %[[B1:.*]] = exec.buffer "double" "{{.*}}" at [[PLACE]] live [0, 2] : memref<8x64xf32>
 // CHECK:         exec.run @relu ins(%[[B0]] : memref<8x64xf32>) outs(%[[B1]]
 // CHECK:         exec.output "y"
 // CHECK-DAG: exec.storage @w "parameters" at 0 : tensor<5x3xf32> {gradient = 4096 : i64, init = #nn.constant<1.0>
