@@ -160,7 +160,7 @@ def InsertOptimizer : Pass<"insert-optimizer", "::mlir::ModuleOp"> {
     %grad_norm = %norm * %inverse
     %scale = %inverse * (%grad_norm > clip ? clip / %grad_norm : 1)
     %ok = %grad_norm < inf                     // false for NaN, for inf, and for a step without a counted target
-    train.commit if %ok { train.update "decay" [@w] with (%dw : ...) scale %scale rate %rate count %t by #train.adam<...> ...  train.write @updates, %t1 }
+    train.commit if %ok { train.update "decay" [@w] with (%dw) scale %scale rate %rate count %t by #train.adam<...> ...  train.write @updates, %t1 }
     ```
 
     Weight decay skips parameters of rank 0 and 1 unless a group asks for it. A group that matches no parameter is an error.
@@ -192,7 +192,7 @@ def LowerUpdates : Pass<"lower-updates", "::mlir::ModuleOp"> {
     the number of parameters. The commit's condition becomes a select between the new and the old value of every element.
 
     ```mlir
-    train.commit if %ok { train.update "decay" [@w, @v] with (%dw, %dv : ...) ... }
+    train.commit if %ok { train.update "decay" [@w, @v] with (%dw, %dv) ... }
     // becomes
     train.slab @decay.parameters "parameters" [@w, @v] at [0, 8192] : tensor<12x1024xf32>
     %g = train.pack @decay.gradients(%dw, %dv)   %p = train.read @decay.parameters   ... nn ops ...

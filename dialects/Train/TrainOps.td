@@ -179,7 +179,7 @@ def Train_UpdateOp : Train_Op<"update", [HasParent<"CommitOp">, DeclareOpInterfa
   let arguments = (ins StrAttr:$group, FlatSymbolRefArrayAttr:$parameters, Variadic<AnyRankedTensor>:$gradients, Train_Scalar:$scale,
                        Train_Scalar:$rate, Train_Scalar:$count, AnyAttr:$optimizer, F64Attr:$weight_decay);
   let assemblyFormat = [{
-    $group $parameters `with` `(` $gradients `)` `scale` $scale `rate` $rate `count` $count `by` $optimizer `decay` $weight_decay attr-dict `:`
+    $group $parameters `with` ` ` `(` $gradients `)` `scale` $scale `rate` $rate `count` $count `by` $optimizer `decay` $weight_decay attr-dict `:`
     type($gradients)
   }];
   let hasVerifier = 1;
