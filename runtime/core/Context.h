@@ -3,6 +3,7 @@
 #define DESCENT_RUNTIME_CORE_CONTEXT_H
 
 #include "runtime/core/Arena.h"
+#include "runtime/core/Team.h"
 
 #include <cstdint>
 #include <vector>
@@ -17,12 +18,15 @@ struct descent_context {
 
   descent_context(const descent_program &program, const descent::Arena &arena, int threads,
                   bool profile)
-      : program(program), arena(arena), threads(threads),
+      : program(program), arena(arena), threads(threads), team(arena, threads),
         times(profile ? program.kernel_count : 0) {}
 
   const descent_program &program;
   const descent::Arena &arena;
   const int threads;
+  descent::Team team;
+  /// The team's threads are waiting for kernels.
+  bool inSession = false;
   /// One entry a kernel when profiling, else empty.
   std::vector<KernelTime> times;
 };
@@ -31,6 +35,9 @@ namespace descent {
 
 /// Threads to use when nobody says: what OMP_NUM_THREADS or the CPUs this process may run on give.
 int defaultThreads();
+
+/// Calls a function of the program with the context's threads at hand.
+void runFunction(descent_context &context, const descent_function &function);
 
 } // namespace descent
 

@@ -1,12 +1,11 @@
 //===- Launch.cpp - Kernels on threads ------------------------------------------------------===//
 //
-// Tasks are cut into one contiguous range a thread: ranges are fixed, so each thread meets the same
-// rows in consecutive kernels and finds them in its own cache. Which thread runs a task never
-// changes its bits, by the contract of a kernel function.
+// A function of the program runs in one parallel region of libgomp: the first thread runs the
+// function, the others follow its launches (Team.cpp). A region for each kernel would cost a
+// barrier for each kernel, at which everybody waits for a thread that lost its core.
 //
-// The team has the same size in every launch, even when there are fewer tasks than threads: libgomp
-// ends the threads that a smaller team leaves out and must create them again for the next one, and
-// it allocates when the size changes.
+// The region has the same size every time: libgomp ends the threads that a smaller one leaves out
+// and must create them again for the next, and it allocates when the size changes.
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/core/Context.h"
@@ -22,32 +21,55 @@ int descent::defaultThreads() {
   return std::max(1, std::min(omp_get_max_threads(), omp_get_thread_limit()));
 }
 
-static void runTasks(descent_context *context, const descent_kernel *kernel, void *const *buffers) {
-  const int64_t tasks = kernel->tasks;
-  if (tasks == 1 || context->threads == 1) {
-    kernel->function(buffers, 0, tasks, context->arena.scratch(0));
-    return;
-  }
-  // The task count is at most 2^31 times a thread count well below 2^31, so the products cannot
-  // overflow.
-#pragma omp parallel num_threads(context->threads)
+/// Calls `body` on this thread while the others of the context's team follow its launches.
+template <typename Body>
+static void inSession(descent_context &context, Body body) {
+  if (context.threads == 1 || context.inSession)
+    return body();
+#pragma omp parallel num_threads(context.threads)
   {
-    // The runtime may grant fewer threads than asked for; the split follows what it granted.
-    const int64_t team = omp_get_num_threads(), thread = omp_get_thread_num();
-    const int64_t first = tasks * thread / team, last = tasks * (thread + 1) / team;
-    if (first < last)
-      kernel->function(buffers, first, last, context->arena.scratch(static_cast<int>(thread)));
+    // The runtime may grant fewer threads than asked for.
+#pragma omp master
+    {
+      context.team.begin(omp_get_num_threads());
+      context.inSession = true;
+    }
+#pragma omp barrier
+    if (omp_get_thread_num() != 0) {
+      context.team.follow(omp_get_thread_num());
+    } else {
+      body();
+      context.team.end();
+      context.inSession = false;
+    }
   }
+}
+
+void descent::runFunction(descent_context &context, const descent_function &function) {
+  inSession(context, [&] { function.run(&context, context.arena.data()); });
+}
+
+/// Whether handing the kernel to other threads takes longer than what they could save: a few
+/// microseconds.
+static bool isTiny(const descent_kernel &kernel) {
+  return kernel.tasks == 1 || (kernel.bytes > 0 && kernel.bytes < 32e3 && kernel.flops < 1e5);
+}
+
+static void runTasks(descent_context &context, const descent_kernel &kernel, void *const *buffers) {
+  if (context.threads == 1 || isTiny(kernel))
+    kernel.function(buffers, 0, kernel.tasks, context.arena.scratch(0));
+  else
+    inSession(context, [&] { context.team.launch(kernel, buffers); });
 }
 
 extern "C" void descent_launch(descent_context *context, const descent_kernel *kernel,
                                void *const *buffers) {
   if (context->times.empty()) {
-    runTasks(context, kernel, buffers);
+    runTasks(*context, *kernel, buffers);
     return;
   }
   auto start = std::chrono::steady_clock::now();
-  runTasks(context, kernel, buffers);
+  runTasks(*context, *kernel, buffers);
   auto end = std::chrono::steady_clock::now();
   descent_context::KernelTime &time = context->times[kernel - context->program.kernels];
   ++time.calls;

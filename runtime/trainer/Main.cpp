@@ -4,11 +4,11 @@
 // runtime. It is alone in its archive member, so that a program with a main of its own can link the
 // runtime without a compiled model.
 //
-// It also sees to how long idle threads spin. libgomp lets them spin for several milliseconds,
-// which is nothing on an idle machine; on a shared one a thread that waits for a preempted one then
-// burns the time slice that the other needs (measured, 2 threads, 12 runnable processes a core: 80
-// ms a step instead of 0.2). libgomp reads the limit from the environment before any of our code
-// runs and offers no call for it, so the process sets the variable and starts itself again, once.
+// It also sees to how long idle threads spin between steps. libgomp lets them spin for several
+// milliseconds, which is nothing on an idle machine; on a shared one they burn time slices that
+// others need, this program's first thread among them. libgomp reads the limit from the environment
+// before any of our code runs and offers no call for it, so the process sets the variable and
+// starts itself again, once.
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/trainer/Run.h"
@@ -22,8 +22,7 @@
 
 extern "C" const descent_program compiledProgram __asm__(DESCENT_PROGRAM_SYMBOL);
 
-/// About 50 microseconds: longer than any pause between the kernels of a step, far shorter than a
-/// time slice.
+/// About 50 microseconds: the usual time between two steps, and far shorter than a time slice.
 static constexpr char spinCount[] = "2000";
 
 static void limitSpinning(char **argv) {

@@ -93,12 +93,12 @@ void Model::setIteration(uint64_t seed, int64_t iteration) {
 }
 
 StepResult Model::step() {
-  stepFunction.run(&context, arena.data());
+  runFunction(context, stepFunction);
   return {*stepLossSum, *stepLossWeight, *gradientNorm, *learningRate, *committed != 0};
 }
 
 EvaluateResult Model::evaluate() {
-  evaluateFunction.run(&context, arena.data());
+  runFunction(context, evaluateFunction);
   return {*evaluateLossSum, *evaluateLossWeight};
 }
 

@@ -111,3 +111,58 @@ TEST(Launch, CountsCallsWhenProfiling) {
   launchWith(3, 5, true, &calls);
   EXPECT_EQ(calls, 1u);
 }
+
+namespace {
+
+/// A function of many launches: task t of kernel k adds k to element t, after checking that all
+/// kernels before were finished. Lengths vary, so that threads steal and wake up late.
+constexpr int64_t functionKernels = 500, functionTasks = 37;
+
+void addOne(void *const *buffers, int64_t first, int64_t last, void *scratch) {
+  auto *counts = static_cast<int64_t *>(buffers[0]);
+  auto *failures = static_cast<std::atomic<int> *>(buffers[1]);
+  const int64_t expected = *static_cast<int64_t *>(buffers[2]);
+  auto *mine = static_cast<std::atomic<int64_t> *>(scratch);
+  for (int64_t task = first; task < last; ++task) {
+    *mine = task;
+    if (__atomic_load_n(&counts[task], __ATOMIC_RELAXED) != expected ||
+        __atomic_load_n(&counts[functionTasks - 1 - task], __ATOMIC_RELAXED) < expected)
+      ++*failures;
+    for (volatile int64_t i = 0; i < task * expected; i = i + 1)
+      ;
+    if (*mine != task)
+      ++*failures;
+    __atomic_fetch_add(&counts[task], 1, __ATOMIC_RELAXED);
+  }
+}
+
+int64_t counts[functionTasks];
+std::atomic<int> failures;
+const descent_kernel addKernel = {"add", "", addOne, functionTasks, 8, 0, 0};
+
+void runAdds(descent_context *context, uint8_t *) {
+  for (int64_t kernel = 0; kernel < functionKernels; ++kernel) {
+    void *buffers[] = {counts, &failures, &kernel};
+    descent_launch(context, &addKernel, buffers);
+  }
+}
+
+} // namespace
+
+TEST(Launch, FinishesEachKernelOfAFunctionBeforeTheNext) {
+  descent_program program = {};
+  program.memory.thread_scratch = 8;
+  descent_function function = {};
+  function.run = runAdds;
+  for (int threads : {1, 2, 5}) {
+    Arena arena(program.memory, threads);
+    descent_context context(program, arena, threads, /*profile=*/false);
+    for (int call = 0; call < 3; ++call) {
+      std::memset(counts, 0, sizeof counts);
+      runFunction(context, function);
+      for (int64_t count : counts)
+        ASSERT_EQ(count, functionKernels);
+    }
+  }
+  EXPECT_EQ(failures, 0);
+}
