@@ -123,7 +123,9 @@ def RandomizedOp : OpInterface<"RandomizedOp"> {
   let cppNamespace = "::descent";
   let methods = [
     InterfaceMethod<"The optional operand of type tensor<4xi32>.", "::mlir::MutableOperandRange", "getRngMutable">,
-    InterfaceMethod<"Sets the id that tells the op's numbers from those of others.", "void", "setIdAttr", (ins "::mlir::IntegerAttr":$id)>];
+    InterfaceMethod<"Sets the id that tells the op's numbers from those of others.", "void", "setIdAttr", (ins "::mlir::IntegerAttr":$id)>,
+    InterfaceMethod<"What stands for the op's one result in evaluation, where nothing is random.", "::mlir::Value", "getEvaluationValue",
+      (ins), "", [{ return $_op->getOperand(0); }]>];
 }
 
 def IndexingOp : OpInterface<"IndexingOp"> {

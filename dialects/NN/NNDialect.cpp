@@ -29,10 +29,7 @@ void NNDialect::initialize() {
 #define GET_ATTRDEF_LIST
 #include "dialects/NN/NNAttributes.cpp.inc"
       >();
-  addOperations<
-#define GET_OP_LIST
-#include "dialects/NN/NNOps.cpp.inc"
-      >();
+  registerNNDialectOperations(this); // the shards' common entry
 }
 
 Operation *NNDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
@@ -48,7 +45,7 @@ Operation *NNDialect::materializeConstant(OpBuilder &builder, Attribute value, T
 //===----------------------------------------------------------------------===//
 
 /// zeros | ones | constant(v) | normal(mean, deviation) | uniform(low, high).
-static ParseResult parseInitialiser(OpAsmParser &parser, Attribute &init) {
+ParseResult nn::parseInitialiser(OpAsmParser &parser, Attribute &init) {
   MLIRContext *context = parser.getContext();
   SMLoc loc = parser.getCurrentLocation();
   StringRef kind;
@@ -79,7 +76,7 @@ static ParseResult parseInitialiser(OpAsmParser &parser, Attribute &init) {
   return success();
 }
 
-static void printInitialiser(OpAsmPrinter &printer, Operation *, Attribute init) {
+void nn::printInitialiser(OpAsmPrinter &printer, Operation *, Attribute init) {
   auto pair = [&](StringRef kind, double first, double second) {
     printer << kind << '(';
     printDouble(printer.getStream(), first);
@@ -131,6 +128,3 @@ std::string nn::sourceName(Operation *op) {
             std::to_string(file.getLine()) + ")";
   return name;
 }
-
-#define GET_OP_CLASSES
-#include "dialects/NN/NNOps.cpp.inc"

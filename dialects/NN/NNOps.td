@@ -1,6 +1,7 @@
 //===- NNOps.td - The model level -----------------------------------------===//
 //
-// Pure ops on ranked tensors, named parameters, one loss. See Rationale.md for what is not here and why.
+// Pure ops on ranked tensors, named parameters, one loss. See Rationale.md for what is not here and why. The file is long because it is the
+// level's reference, one entry an op; it holds no code.
 //
 //===----------------------------------------------------------------------===//
 

@@ -69,11 +69,11 @@ void Differentiate::declareParameters(nn::ModelOp model) {
                                /*rate_scale=*/APFloat(1.0), /*weight_decay=*/APFloat(0.0));
 }
 
-/// @evaluate has no dropout: the op is the identity there.
-static void eraseDropout(train::FuncOp function) {
-  for (auto dropout : llvm::make_early_inc_range(function.getBody().getOps<nn::DropoutOp>())) {
-    dropout.replaceAllUsesWith(dropout.getX());
-    dropout.erase();
+/// Nothing is random in @evaluate: dropout is the identity there.
+static void eraseRandomness(train::FuncOp function) {
+  for (auto op : llvm::make_early_inc_range(function.getBody().getOps<RandomizedOp>())) {
+    op->getResult(0).replaceAllUsesWith(op.getEvaluationValue());
+    op->erase();
   }
 }
 
@@ -194,7 +194,7 @@ void Differentiate::runOnOperation() {
   nn::ModelOp model = *models.begin();
   declareParameters(model);
   train::FuncOp step = cloneBody(model, "step", /*withPredictions=*/false);
-  eraseDropout(cloneBody(model, "evaluate", /*withPredictions=*/true));
+  eraseRandomness(cloneBody(model, "evaluate", /*withPredictions=*/true));
   model.erase();
   if (failed(buildGradients(step)))
     signalPassFailure();
