@@ -56,7 +56,7 @@ static uint64_t parameterElements(const descent_program &program) {
 
 std::string descent::describeText(const descent_program &program) {
   std::string text = fmt::format(
-      "model {}: {} parameters in {} tensors, batch {}\ncompiled by descent {} for {} ({})\n\n",
+      "model {}: {} parameters in {} tensors, batch {}\ncompiled by {} for {} ({})\n\n",
       program.name, parameterElements(program), program.parameter_count, batchSize(program),
       program.compiler, program.cpu ? program.cpu : "?",
       program.cpu_features && *program.cpu_features ? program.cpu_features : "no extensions");

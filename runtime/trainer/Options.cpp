@@ -78,7 +78,7 @@ static CLI::Validator unsignedNumber() {
 }
 
 static std::string versionText(const descent_program &program) {
-  return fmt::format("model {}, compiled by descent {} for {} ({}); runtime {}", program.name,
+  return fmt::format("model {}, compiled by {} for {} ({}); runtime {}", program.name,
                      program.compiler, program.cpu ? program.cpu : "?",
                      program.cpu_features && *program.cpu_features ? program.cpu_features
                                                                    : "no extensions",
@@ -102,7 +102,7 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
 
   std::string describe;
   bool noShuffle = false, version = false;
-  CLI::App app(fmt::format("Trains the model '{}', compiled by descent {}.", program.name,
+  CLI::App app(fmt::format("Trains the model '{}', compiled by {}.", program.name,
                            program.compiler));
   app.name(argc > 0 ? argv[0] : "train");
   app.get_formatter()->column_width(34);
