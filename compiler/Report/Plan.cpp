@@ -165,9 +165,9 @@ std::string printPlan(const Plan &plan) {
   line("  {:<14}{:>12}   besides, for each thread", "scratch", formatBytes(m.threadScratch));
   line("  To shrink the largest part: {}.", lever(m));
   line("\nLargest at the peak (launch {})", plan.peakLaunch);
-  line("  {:>12}  {:<14}{:<22}{:<14}{}", "size", "category", "type", "launches", "source");
+  line("  {:>12}  {:<18}{:<22}{:<14}{}", "size", "category", "type", "launches", "source");
   for (const auto &b : plan.largestAtPeak)
-    line("  {:>12}  {:<14}{:<22}{:<14}{}", formatBytes(b.bytes), b.category, b.type, fmt::format("{} - {}", b.first, b.last), b.source);
+    line("  {:>12}  {:<18}{:<22}{:<14}{}", formatBytes(b.bytes), b.category, b.type, fmt::format("{} - {}", b.first, b.last), b.source);
 
   int64_t total = 0;
   for (const auto &p : plan.parameters)

@@ -178,6 +178,22 @@ static int64_t lossLaunch(train::FuncOp function, const Lifetimes &lifetimes) {
   return lifetimes.placeOf(function.getReturn().getValues()[0]).first;
 }
 
+/// The source op that computes a value: of a launch's result, the one its kernel yields there. Kernels are shared, so the launch's own list of sources says
+/// which instance it is.
+static std::string sourceOf(Value value) {
+  auto launch = value.getDefiningOp<exec::LaunchOp>();
+  if (!launch)
+    return value.getDefiningOp() ? nn::sourceName(value.getDefiningOp()) : "";
+  Operation *yield = kernelOf(launch).getBody().front().getTerminator();
+  Operation *op = yield->getOperand(cast<OpResult>(value).getResultNumber()).getDefiningOp();
+  std::string found = launch.getKernel().str();
+  if (auto sources = launch->getAttrOfType<ArrayAttr>("sources"); sources && op)
+    for (StringRef source : sources.getAsValueRange<StringAttr>())
+      if (source.split(' ').first == op->getName().getStringRef())
+        found = source.str();
+  return found;
+}
+
 void PlanMemory::buildProgram(train::FuncOp function, const TransientSlots &transient) {
   Lifetimes lifetimes(function, *slabs);
   DenseMap<unsigned, const Slot *> slotOf;
@@ -217,10 +233,7 @@ void PlanMemory::buildProgram(train::FuncOp function, const TransientSlots &tran
       return buffer;
     }
     const Slot &slot = *slotOf.lookup(index);
-    Operation *def = place.representative.getDefiningOp();
-    std::string source = def ? nn::sourceName(def) : "";
-    if (auto launch = dyn_cast_or_null<exec::LaunchOp>(def))
-      source = launch.getKernel().str();
+    std::string source = sourceOf(place.representative);
     buffer = exec::BufferOp::create(builder, value.getLoc(), memref, source,
                                     isActivation(place) ? "activations" : "workspace",
                                     totals.persistent + slot.offset, slot.first, slot.last);
