@@ -96,7 +96,7 @@ LogicalResult Compilation::generate() {
   return success();
 }
 
-/// A module of `parts` modules of about equal size that hold the public kernel functions; helpers that several use are copied into each.
+/// A module of `parts` modules of about equal size that hold the public kernel functions; helpers and constants that several use are copied into each.
 static OwningOpRef<ModuleOp> split(ModuleOp kernels, unsigned parts) {
   SymbolTable symbols(kernels);
   OwningOpRef<ModuleOp> outer = ModuleOp::create(kernels.getLoc());
@@ -112,16 +112,17 @@ static OwningOpRef<ModuleOp> split(ModuleOp kernels, unsigned parts) {
     auto lightest = std::distance(load.begin(), llvm::min_element(load));
     load[lightest] += size;
     OpBuilder builder = OpBuilder::atBlockEnd(modules[lightest].getBody());
-    SmallVector<func::FuncOp> pending{function};
+    SmallVector<Operation *> pending{function};
     while (!pending.empty()) {
-      func::FuncOp next = pending.pop_back_val();
-      if (SymbolTable::lookupSymbolIn(modules[lightest], next.getSymName()))
+      Operation *next = pending.pop_back_val();
+      if (SymbolTable::lookupSymbolIn(modules[lightest], SymbolTable::getSymbolName(next)))
         continue;
       builder.clone(*next);
-      next.walk([&](func::CallOp call) {
-        if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee()))
-          pending.push_back(callee);
-      });
+      std::optional<SymbolTable::UseRange> uses = SymbolTable::getSymbolUses(next);
+      assert(uses && "kernel functions hold no symbol tables");
+      for (const SymbolTable::SymbolUse &use : *uses)
+        if (Operation *helper = symbols.lookup(use.getSymbolRef().getRootReference()))
+          pending.push_back(helper);
     }
   }
   return outer;

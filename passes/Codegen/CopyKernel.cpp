@@ -21,6 +21,7 @@
 #include "passes/Codegen/KernelEmitter.h"
 #include "passes/Codegen/KernelFunction.h"
 #include "passes/Codegen/Lanes.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -42,6 +43,7 @@ private:
   ImplicitLocOpBuilder &b;
   Lanes lanes;
   SmallVector<Value> inputs, outputs;
+  llvm::MapVector<Attribute, Value> tables; ///< literals of several values, as flat buffers
 
   struct Plan {
     CopyPiece piece;
@@ -52,6 +54,11 @@ private:
   };
   Plan plan(CopyPiece piece) const;
   void divide(CopyPiece piece, std::vector<Plan> &plans) const;
+  void declareTable(DenseElementsAttr table, func::FuncOp function, ModuleOp target);
+  /// The flat buffer that a piece reads; null for a fill.
+  Value sourceOf(const CopyPiece &piece) const {
+    return piece.input >= 0 ? inputs[piece.input] : piece.table ? tables.lookup(piece.table) : Value();
+  }
   void emitPlan(const Plan &plan, Value from, Value to);
   void emitRun(const Plan &plan, Value to, Value from);
   void emitTranspose(const Plan &plan, Value to, Value from);
@@ -67,7 +74,7 @@ CopyEmitter::Plan CopyEmitter::plan(CopyPiece piece) const {
   for (unsigned i = 0; i < loops; ++i)
     if (piece.to[i] == 1)
       plan.run = i;
-  if (plan.run >= 0 && piece.input >= 0 && piece.from[plan.run] > 1 && piece.sizes[plan.run] >= 4)
+  if (plan.run >= 0 && piece.readsMemory() && piece.from[plan.run] > 1 && piece.sizes[plan.run] >= 4)
     for (unsigned i = 0; i < loops; ++i)
       if (piece.from[i] == 1 && piece.sizes[i] >= 4)
         plan.across = i;
@@ -121,7 +128,7 @@ void CopyEmitter::blocks(int64_t size, int64_t width,
 
 void CopyEmitter::emitRun(const Plan &plan, Value to, Value from) {
   const CopyPiece &piece = plan.piece;
-  Value target = outputs[piece.result], source = piece.input >= 0 ? inputs[piece.input] : Value();
+  Value target = outputs[piece.result], source = sourceOf(piece);
   // Elements of one byte fill a register sooner.
   int64_t most = 4 * cpu.vectorBits / 8 / storageBytes(piece.element), least = 4;
   int64_t size = plan.run < 0 ? 1 : piece.sizes[plan.run],
@@ -176,7 +183,7 @@ void CopyEmitter::emitTile(const Plan &plan, Value to, Value from, int64_t runs,
   LaneBlock reads = lanes.block(acrosses, tile), writes = lanes.block(runs, tile);
   SmallVector<Value> rows;
   for (int64_t i = 0; i < runs; ++i)
-    rows.push_back(lanes.load(inputs[piece.input],
+    rows.push_back(lanes.load(sourceOf(piece),
                               lanes.add(from, lanes.index(i * piece.from[plan.run])), piece.element,
                               reads));
   while (static_cast<int64_t>(rows.size()) < tile)
@@ -223,6 +230,27 @@ void CopyEmitter::emitPlan(const Plan &plan, Value begin, Value end) {
   });
 }
 
+/// Puts a literal into the object's constant data, in the form in which buffers store its elements.
+void CopyEmitter::declareTable(DenseElementsAttr table, func::FuncOp function, ModuleOp target) {
+  if (!table || tables.contains(table))
+    return;
+  Type element = table.getElementType(), stored = storageType(element);
+  DenseElementsAttr flat = table.reshape(table.getType().clone({table.getNumElements()}));
+  if (element.isInteger(1))
+    flat = flat.mapValues(stored, [](const APInt &bit) { return bit.zext(8); });
+  else if (stored != element)
+    flat = flat.bitcast(stored);
+  auto type = MemRefType::get({table.getNumElements()}, stored);
+  std::string name = (function.getName() + ".constant" + Twine(tables.size())).str();
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(function);
+    memref::GlobalOp::create(b, target.getLoc(), name, b.getStringAttr("private"), type, flat,
+                             /*constant=*/true, /*alignment=*/IntegerAttr());
+  }
+  tables[table] = memref::GetGlobalOp::create(b, type, name);
+}
+
 FailureOr<func::FuncOp> CopyEmitter::emit(exec::KernelOp kernel, ModuleOp target) {
   auto pieces = copyPieces(kernel);
   if (failed(pieces))
@@ -242,6 +270,8 @@ FailureOr<func::FuncOp> CopyEmitter::emit(exec::KernelOp kernel, ModuleOp target
   auto arguments = function.getArguments();
   for (unsigned i = 0; i < buffers.size(); ++i)
     (i < kernel.getArgumentTypes().size() ? inputs : outputs).push_back(lanes.flat(arguments[i]));
+  for (const Plan &plan : plans)
+    declareTable(plan.piece.table, function, target);
   Value first = arguments[buffers.size()], last = arguments[buffers.size() + 1];
   int64_t start = 0;
   for (Plan &plan : plans) {

@@ -172,9 +172,17 @@ LogicalResult Tracer::reshape(Operation *op, Value source, ArrayRef<int64_t> sha
 LogicalResult Tracer::trace(Value value, Nest nest) {
   if (nest.piece.count() == 0)
     return success();
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
+  DenseElementsAttr constant;
+  matchPattern(value, m_Constant(&constant));
+  if (constant && constant.isSplat()) {
+    fill(nest, constant.getSplatValue<TypedAttr>());
+    return success();
+  }
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (argument || constant) {
     CopyPiece piece = nest.piece;
-    piece.input = argument.getArgNumber();
+    piece.input = argument ? static_cast<int>(argument.getArgNumber()) : -1;
+    piece.table = constant;
     piece.from.assign(piece.sizes.size(), 0);
     piece.fromBase = 0;
     for (auto [axis, stride] : llvm::zip_equal(nest.index, strides(shapeOf(value)))) {
@@ -186,11 +194,6 @@ LogicalResult Tracer::trace(Value value, Nest nest) {
     return success();
   }
   Operation *op = value.getDefiningOp();
-  DenseElementsAttr constant;
-  if (matchPattern(value, m_Constant(&constant)) && constant.isSplat()) {
-    fill(nest, constant.getSplatValue<TypedAttr>());
-    return success();
-  }
   if (auto view = dyn_cast<nn::ReshapeOp>(op))
     return reshape(op, view.getX(), shapeOf(value), std::move(nest));
   if (auto transpose = dyn_cast<nn::TransposeOp>(op)) {

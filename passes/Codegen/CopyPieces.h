@@ -15,13 +15,15 @@ namespace descent {
 
 struct CopyPiece {
   unsigned result = 0;
-  int input = -1; ///< -1: every element is `fill`
+  int input = -1; ///< -1: `table` if there is one, else every element is `fill`
+  mlir::DenseElementsAttr table;
   mlir::TypedAttr fill;
   mlir::Type element;
   llvm::SmallVector<int64_t, 6> sizes; ///< of the loops
   llvm::SmallVector<int64_t, 6> to, from;
   int64_t toBase = 0, fromBase = 0;
 
+  bool readsMemory() const { return input >= 0 || table; }
   int64_t count() const;
   /// Drops loops of size 1, orders loops by destination stride, largest first, and joins neighbours
   /// that are one run on both sides.
@@ -32,7 +34,7 @@ struct CopyPiece {
 };
 
 /// The pieces of a kernel of nn.reshape, transpose, broadcast, slice, pad, concat, split and
-/// constants of one value. Emits an error at other ops.
+/// constants. Emits an error at other ops.
 mlir::FailureOr<std::vector<CopyPiece>> copyPieces(exec::KernelOp kernel);
 
 } // namespace descent
