@@ -2,9 +2,11 @@
 
 #include "Run.h"
 
+#include "compiler/Pipelines/Pipelines.h"
 #include "compiler/Reference/FunctionGradient.h"
 #include "compiler/Reference/Interpreter.h"
 #include "compiler/Reference/LinalgExecution.h"
+#include "compiler/Target/ProgramJit.h"
 #include "dialects/Check/Check.h"
 #include "dialects/NN/NNReference.h"
 #include "mlir/Pass/PassManager.h"
@@ -14,6 +16,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
+#include <cstring>
 
 using namespace mlir;
 using namespace descent;
@@ -214,43 +217,96 @@ LogicalResult descent::checkGradients(func::FuncOp function, double tolerance) {
 // Compiled
 //===----------------------------------------------------------------------===//
 
-/// Interprets `function` before and compiles it after decomposition.
-static FailureOr<bool> compareCompiled(func::FuncOp function, ArrayRef<Tensor> inputs, ArrayRef<Tensor> expected,
-                                       double tolerance) {
-  Tensors actual;
-  if (failed(executeThroughLinalg(function, inputs, actual)))
+namespace {
+
+/// A function with its inputs and, interpreted before any pass has touched it, its results.
+struct Specimen {
+  func::FuncOp function;
+  Tensors inputs, expected;
+  const char *what;
+};
+
+} // namespace
+
+/// The function and, with `gradients`, its gradient.
+static FailureOr<SmallVector<Specimen>> makeSpecimens(func::FuncOp function, bool gradients) {
+  SmallVector<Specimen> specimens;
+  auto add = [&](func::FuncOp subject, Tensors inputs, const char *what) {
+    FailureOr<Tensors> expected = evaluate(subject, inputs);
+    if (succeeded(expected))
+      specimens.push_back({subject, std::move(inputs), std::move(*expected), what});
+    return LogicalResult(expected);
+  };
+  FailureOr<Tensors> inputs = makeInputs(function);
+  if (failed(inputs) || failed(add(function, *inputs, "result")))
     return failure();
+  if (gradients) {
+    FailureOr<func::FuncOp> gradient = buildFunctionGradient(function);
+    if (failed(gradient))
+      return failure();
+    llvm::append_range(*inputs, makeResultGradients(function, /*ones=*/false));
+    if (failed(add(*gradient, *inputs, "gradient")))
+      return failure();
+  }
+  return specimens;
+}
+
+static bool compare(const Specimen &specimen, ArrayRef<Tensor> actual, double tolerance) {
   bool good = true;
-  for (size_t i = 0; i < actual.size(); ++i)
-    good &= report(function, "compiled result " + std::to_string(i), worstError(actual[i], expected[i]), tolerance);
+  for (auto [index, expected] : llvm::enumerate(specimen.expected))
+    good &= report(specimen.function, ("compiled " + Twine(specimen.what) + " " + Twine(index)).str(),
+                   worstError(actual[index], expected), tolerance);
   return good;
 }
 
 LogicalResult descent::checkLinalg(func::FuncOp function, bool gradients, double tolerance) {
-  FailureOr<Tensors> inputs = makeInputs(function);
-  if (failed(inputs))
+  FailureOr<SmallVector<Specimen>> specimens = makeSpecimens(function, gradients);
+  if (failed(specimens) || failed(decompose(function->getParentOfType<ModuleOp>())))
     return failure();
-  FailureOr<Tensors> expected = evaluate(function, *inputs);
-  if (failed(expected))
-    return failure();
-  func::FuncOp gradient;
-  Tensors all = *inputs, expectedGradients;
-  if (gradients) {
-    FailureOr<func::FuncOp> built = buildFunctionGradient(function);
-    if (failed(built))
+  bool good = true;
+  for (const Specimen &specimen : *specimens) {
+    Tensors actual;
+    if (failed(executeThroughLinalg(specimen.function, specimen.inputs, actual)))
       return failure();
-    gradient = *built;
-    llvm::append_range(all, makeResultGradients(function, /*ones=*/false));
-    FailureOr<Tensors> values = evaluate(gradient, all);
-    if (failed(values))
-      return failure();
-    expectedGradients = *values;
+    good &= compare(specimen, actual, tolerance);
   }
-  if (failed(decompose(function->getParentOfType<ModuleOp>())))
+  return success(good);
+}
+
+LogicalResult descent::checkCompiled(func::FuncOp function, double tolerance) {
+  auto module = function->getParentOfType<ModuleOp>();
+  FailureOr<SmallVector<Specimen>> specimens = makeSpecimens(function, /*gradients=*/true);
+  if (failed(specimens))
     return failure();
-  FailureOr<bool> good = compareCompiled(function, *inputs, *expected, tolerance);
-  if (failed(good) || !gradients)
-    return success(succeeded(good) && *good);
-  FailureOr<bool> goodGradients = compareCompiled(gradient, all, expectedGradients, tolerance);
-  return success(succeeded(goodGradients) && *good && *goodGradients);
+  // Kernels of the file's other functions would be compiled as well, once for each function.
+  for (auto other : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (llvm::none_of(*specimens, [&](const Specimen &specimen) { return specimen.function == other; }))
+      other.erase();
+  PassManager pm(module.getContext());
+  buildFusionPhase(pm);
+  if (failed(pm.run(module)))
+    return failure();
+  llvm::Expected<CpuTarget> target = CpuTarget::host();
+  if (!target)
+    return module.emitError() << llvm::toString(target.takeError());
+  FailureOr<std::unique_ptr<ProgramJit>> program = ProgramJit::create(module, *target);
+  if (failed(program))
+    return failure();
+  bool good = true;
+  for (const Specimen &specimen : *specimens) {
+    func::FuncOp subject = specimen.function;
+    StringRef name = subject.getSymName();
+    Tensors actual;
+    if (failed((*program)->run(name, specimen.inputs, actual)))
+      return failure();
+    good &= compare(specimen, actual, tolerance);
+    // Threads take tasks in any grouping and order, and the plan lets results lie over operands that die: no bit may depend on either.
+    Tensors again;
+    if (failed((*program)->run(name, specimen.inputs, again, {/*tasksPerCall=*/1, /*backwards=*/true, /*inPlace=*/true})))
+      return failure();
+    for (auto [index, first, second] : llvm::enumerate(actual, again))
+      if (std::memcmp(first.values.data(), second.values.data(), first.values.size() * sizeof(double)) != 0)
+        good &= report(specimen.function, ("bits of " + Twine(specimen.what) + " " + Twine(index)).str(), INFINITY, 0.0);
+  }
+  return success(good);
 }

@@ -19,6 +19,10 @@ mlir::LogicalResult checkGradients(mlir::func::FuncOp function, double tolerance
 /// Compares forward and gradient, decomposed and compiled through linalg, with the interpreter. `tolerance` is relative to max(1, |expected|).
 mlir::LogicalResult checkLinalg(mlir::func::FuncOp function, bool gradients, double tolerance);
 
+/// Compares forward and gradient, through the Fusion phase and the kernel generators as programs are compiled, with the interpreter; then checks that
+/// neither the grouping and order of tasks nor results in place of operands change a bit.
+mlir::LogicalResult checkCompiled(mlir::func::FuncOp function, double tolerance);
+
 } // namespace descent
 
 #endif // DESCENT_TOOLS_DESCENT_RUN_RUN_H

@@ -14,7 +14,7 @@
 
 using namespace mlir;
 
-enum class Mode { Interpret, Gradients, FiniteDifference, Linalg, LinalgForward };
+enum class Mode { Interpret, Gradients, FiniteDifference, Linalg, LinalgForward, Compiled };
 
 static llvm::cl::opt<std::string> inputFile(llvm::cl::Positional, llvm::cl::desc("<file.mlir, - for stdin>"),
                                             llvm::cl::Required);
@@ -26,7 +26,8 @@ static llvm::cl::opt<Mode> mode(
         clEnumValN(Mode::FiniteDifference, "finite-difference",
                    "Compare gradients, as built and decomposed, with central differences"),
         clEnumValN(Mode::Linalg, "linalg", "Compile it and its gradient through linalg and compare with the interpreter"),
-        clEnumValN(Mode::LinalgForward, "linalg-forward", "Compile it alone through linalg and compare")));
+        clEnumValN(Mode::LinalgForward, "linalg-forward", "Compile it alone through linalg and compare"),
+        clEnumValN(Mode::Compiled, "compiled", "Compile it and its gradient as programs are compiled and compare with the interpreter")));
 static llvm::cl::opt<double> tolerance("tolerance", llvm::cl::init(0.0),
                                        llvm::cl::desc("Largest error in units of max(1, |expected|); 1e-6 for differences, "
                                                       "1e-5 for compiled code"));
@@ -44,6 +45,8 @@ static LogicalResult run(func::FuncOp function) {
     return descent::checkLinalg(function, /*gradients=*/true, bound);
   case Mode::LinalgForward:
     return descent::checkLinalg(function, /*gradients=*/false, bound);
+  case Mode::Compiled:
+    return descent::checkCompiled(function, bound);
   }
   llvm_unreachable("covered switch");
 }

@@ -2,6 +2,7 @@
 // is the sum over the axes it was broadcast along, and has exactly its shape.
 // RUN: descent-run --finite-difference %s
 // RUN: descent-run --linalg %s
+// RUN: descent-run --compiled %s
 
 func.func @add(%a: tensor<2x3x5xf32>, %b: tensor<5xf32>) -> tensor<2x3x5xf32> {
   %y = nn.add %a, %b : tensor<2x3x5xf32>, tensor<5xf32>

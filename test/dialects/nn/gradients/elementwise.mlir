@@ -2,6 +2,7 @@
 // (which semantics/subgradients.mlir pins) and of the edges of the domains of log, sqrt and rsqrt.
 // RUN: descent-run --finite-difference %s
 // RUN: descent-run --linalg %s
+// RUN: descent-run --compiled %s
 
 func.func @neg(%x: tensor<3x5xf32>) -> tensor<3x5xf32> {
   %y = nn.neg %x : tensor<3x5xf32>

@@ -1,5 +1,6 @@
 // Matrix products in every storage order, one B for every batch, convolution with stride, padding and dilation, pooling, lookups, attention.
 // RUN: descent-run --finite-difference %s
+// RUN: descent-run --compiled %s
 
 func.func @matmul(%a: tensor<3x5xf32>, %b: tensor<5x2xf32>) -> tensor<3x2xf32> {
   %y = nn.matmul %a, %b : tensor<3x5xf32>, tensor<5x2xf32>

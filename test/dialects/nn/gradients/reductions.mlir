@@ -1,6 +1,7 @@
 // Reductions over the last, the first, a middle, several and all axes, kept or not. Decomposition leaves only first or last groups.
 // RUN: descent-run --finite-difference %s
 // RUN: descent-run --linalg %s
+// RUN: descent-run --compiled %s
 
 func.func @sum_last(%x: tensor<3x5xf32>) -> tensor<3xf32> {
   %y = nn.reduce_sum %x [1] : tensor<3x5xf32>

@@ -1,6 +1,7 @@
 // Softmax, norms, dropout and losses: gradients as built and as decomposed against differences, and compiled against the interpreter.
 // RUN: descent-run --finite-difference %s
 // RUN: descent-run --linalg %s
+// RUN: descent-run --compiled %s
 
 func.func @softmax(%x: tensor<3x5xf32>) -> tensor<3x5xf32> {
   %y = nn.softmax %x axis 1 : tensor<3x5xf32>

@@ -1,6 +1,7 @@
 // Shape ops move elements; their gradients move them back: a slice is undone by a pad, a concat by slices, a split by a concat.
 // RUN: descent-run --finite-difference %s
 // RUN: descent-run --linalg %s
+// RUN: descent-run --compiled %s
 
 func.func @reshape(%x: tensor<2x3x5xf32>) -> tensor<5x6xf32> {
   %y = nn.reshape %x [5, 6] : tensor<2x3x5xf32>
