@@ -40,8 +40,8 @@ struct WrapKernelFunctionsPass : descent::impl::WrapKernelFunctionsBase<WrapKern
                          << body.getFunctionType();
         return signalPassFailure();
       }
-      if (failed(symbols.rename(body, name + ".body"))) {
-        body.emitError() << "'" << name << ".body' is already defined";
+      if (failed(symbols.rename(body, name + ".body"))) { // a name that is taken gets a number
+        body.emitError() << "calls of kernel function '" << name << "' cannot be renamed: the module holds symbol tables";
         return signalPassFailure();
       }
       body.setLinkage(LLVM::Linkage::Internal);

@@ -13,25 +13,3 @@ func.func @twice(%a: tensor<8x16xf32>, %b: tensor<8x16xf32>) -> tensor<16x16xf32
   %4 = nn.add %2, %3 : tensor<16x16xf32>, tensor<16x16xf32>
   return %4 : tensor<16x16xf32>
 }
-
-// A function's argument must survive.
-// CHECK-LABEL: func.func @argument
-// CHECK-NOT: accumulate
-// CHECK: return
-func.func @argument(%a: tensor<8x16xf32>, %c: tensor<16x16xf32>) -> tensor<16x16xf32> {
-  %0 = nn.matmul %a, %a {transpose_a} : tensor<8x16xf32>, tensor<8x16xf32>
-  %1 = nn.add %c, %0 : tensor<16x16xf32>, tensor<16x16xf32>
-  return %1 : tensor<16x16xf32>
-}
-
-// An epilogue that does more than add has its own way of reading.
-// CHECK-LABEL: func.func @more
-// CHECK-NOT: accumulate
-// CHECK: return
-func.func @more(%a: tensor<8x16xf32>, %b: tensor<8x16xf32>) -> tensor<16x16xf32> {
-  %0 = nn.matmul %a, %b {transpose_a} : tensor<8x16xf32>, tensor<8x16xf32>
-  %1 = nn.matmul %b, %b {transpose_a} : tensor<8x16xf32>, tensor<8x16xf32>
-  %2 = nn.add %0, %1 : tensor<16x16xf32>, tensor<16x16xf32>
-  %3 = nn.relu %2 : tensor<16x16xf32>
-  return %3 : tensor<16x16xf32>
-}
