@@ -116,6 +116,13 @@ def Exec_StorageOp : Exec_Op<"storage", [Symbol, HasParent<"::mlir::ModuleOp">]>
 
 def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator, HasParent<"::mlir::ModuleOp">]> {
   let summary = "an exact schedule: exec.run in this order, nothing else is decided";
+  let description = [{
+    Holds exec.buffer, exec.get, exec.run and exec.output only (C1). Launches are numbered from 0 in the order of exec.run.
+
+    ```mlir
+    exec.program @step { ... }
+    ```
+  }];
   let arguments = (ins SymbolNameAttr:$sym_name);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
@@ -136,9 +143,15 @@ def Exec_BufferOp : Exec_Op<"buffer", [Pure, HasParent<"ProgramOp">]> {
 
 def Exec_GetOp : Exec_Op<"get", [Pure, HasParent<"ProgramOp">]> {
   let summary = "the place of an exec.storage, or of a part of a slab";
+  let description = [{
+    The offset is in bytes from the start of the arena.
+
+    ```mlir
+    %w = exec.get @decay.parameters at 4096 : memref<65x128xf32>
+    ```
+  }];
   let arguments = (ins FlatSymbolRefAttr:$storage, I64Attr:$offset);
   let results = (outs AnyMemRef:$buffer);
-  // %w = exec.get @wte at 4096 : memref<65x128xf32>       the offset is in bytes from the arena's start
   let assemblyFormat = "$storage `at` $offset attr-dict `:` type($buffer)";
 }
 
@@ -159,6 +172,11 @@ def Exec_RunOp : Exec_Op<"run", [AttrSizedOperandSegments, HasParent<"ProgramOp"
 
 def Exec_OutputOp : Exec_Op<"output", [HasParent<"ProgramOp">]> {
   let summary = "where a named result lies after the program has run";
+  let description = [{
+    ```mlir
+    exec.output "loss_sum" %7 : memref<f32>
+    ```
+  }];
   let arguments = (ins StrAttr:$name, AnyMemRef:$buffer);
   let assemblyFormat = "$name $buffer attr-dict `:` type($buffer)";
 }
