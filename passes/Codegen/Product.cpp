@@ -72,6 +72,7 @@ private:
   void rectangle(Emitter &e, Index batch, Index m0, Index m1, Index n0, Index n1);
   void columns(Emitter &e, Index batch, Index m0, Index m1, Index n, Index nc);
   void block(Emitter &e, Index batch, Index band, Index i, Index mc, Index n, Index nc, Index k, Index kc);
+  void prefetch(Emitter &e, Index row, int rows, Index column, int vectors);
 
   ModuleOp module;
   Location loc;
@@ -182,6 +183,35 @@ void Nest::columns(Emitter &e, Index batch, Index m0, Index m1, Index n, Index n
   e.loop(0, spec.k, plan.depth, [&](Index k) { depths(k, e.min(e.sub(spec.k, k), plan.depth)); });
 }
 
+/// What the epilogue of a tile reads and writes in matrices of C's shape. The tile itself touches none of it, and fetching two dozen lines
+/// from memory takes as long as a tenth of a tile of depth 384.
+void Nest::prefetch(Emitter &e, Index row, int rows, Index column, int vectors) {
+  auto fetch = [&](Value buffer, MemRefType type, bool isWrite) {
+    if (!type.getElementType().isF32())
+      return;
+    std::string name = "descent_prefetch_" + std::to_string(rows) + "x" + std::to_string(vectors * target.lanes()) +
+                       (isWrite ? "_write" : "");
+    Type index = e.builder.getIndexType();
+    func::FuncOp function =
+        getOrCreateHelper(module, name, {buffer.getType(), index, index}, [&](Emitter &helper, ValueRange arguments) {
+          constexpr int64_t line = 16;
+          for (int64_t i = 0; i < rows; ++i)
+            for (int64_t j = 0; j < vectors * target.lanes(); j += line)
+              memref::PrefetchOp::create(
+                  helper.builder, helper.loc, arguments[0],
+                  helper.value(helper.add(helper.add(arguments[1], helper.mul(arguments[2], i)), j)), isWrite,
+                  /*localityHint=*/3, /*isDataCache=*/true);
+        });
+    e.call(function, {buffer, e.value(e.add(e.mul(row, spec.n), column)), e.value(spec.n)});
+  };
+  size_t inputs = spec.epilogue.inputs.size();
+  for (auto [input, buffer] : llvm::zip(spec.epilogue.inputs, epilogueBuffers))
+    if (input.type.getNumElements() == spec.batch * spec.m * spec.n)
+      fetch(buffer, input.type, /*isWrite=*/false);
+  for (auto [type, buffer] : llvm::zip(spec.epilogue.outputs, ArrayRef<Value>(epilogueBuffers).drop_front(inputs)))
+    fetch(buffer, type, /*isWrite=*/true);
+}
+
 void Nest::block(Emitter &e, Index batch, Index band, Index i, Index mc, Index n, Index nc, Index k, Index kc) {
   TileMode mode = spec.accumulate ? TileMode::Accumulate : depthBlocks == 1 ? TileMode::Store : TileMode::Flagged;
   Value accumulate = mode == TileMode::Flagged ? e.less(0, k) : Value();
@@ -212,19 +242,25 @@ void Nest::block(Emitter &e, Index batch, Index band, Index i, Index mc, Index n
       }
       TileSpec tile = {rows, vectors, tail, plan.packA ? TileA::Packed : sources.layoutA,
                        plan.packB ? TileB::Packed : TileB::Strided, mode};
-      callTile(e, module, tile, target, call);
       if (!epilogue)
-        return;
+        return callTile(e, module, tile, target, call);
+      Value isLast = depthBlocks == 1 ? Value() : e.less(spec.k - 1, e.add(k, kc));
+      auto fetch = [&] { prefetch(e, globalRow, rows, column, vectors); };
+      if (isLast)
+        e.when(isLast, fetch);
+      else
+        fetch();
+      callTile(e, module, tile, target, call);
       auto finish = [&] {
         SmallVector<Value> operands = {call.c,           e.value(call.cOffset), e.value(call.ldc), e.value(globalRow),
                                        e.value(column), e.value(rows),         e.value(columns)};
         llvm::append_range(operands, epilogueBuffers);
         e.call(epilogue, operands);
       };
-      if (depthBlocks == 1)
-        finish();
+      if (isLast)
+        e.when(isLast, finish);
       else
-        e.when(e.less(spec.k - 1, e.add(k, kc)), finish);
+        finish();
     });
   });
 }

@@ -55,10 +55,19 @@ Persistent SlabMap::place(StringAttr symbol) const {
 }
 
 Lifetimes::Lifetimes(train::FuncOp function, const SlabMap &slabs) : function(function) {
+  readKernels();
   numberValues();
   uniteRequired();
   uniteReusable();
   collect(slabs);
+}
+
+void Lifetimes::readKernels() {
+  for (auto launch : function.getBody().front().getOps<exec::LaunchOp>())
+    kernels.try_emplace(launch.getKernelAttr().getAttr());
+  for (auto kernel : function->getParentOfType<ModuleOp>().getOps<exec::KernelOp>())
+    if (auto found = kernels.find(kernel.getSymNameAttr()); found != kernels.end())
+      found->second = {accumulatedOperand(kernel), reusableOperands(kernel)};
 }
 
 void Lifetimes::numberValues() {
@@ -89,7 +98,7 @@ void Lifetimes::uniteRequired() {
     if (isView(op)) {
       unite(op.getResult(0), op.getOperand(0));
     } else if (auto launch = dyn_cast<exec::LaunchOp>(op)) {
-      if (std::optional<unsigned> operand = accumulatedOperand(kernelOf(launch)))
+      if (std::optional<unsigned> operand = factsOf(launch).accumulated)
         unite(launch.getOutputs()[0], launch.getInputs()[*operand]);
     } else if (isa<train::ReadOp>(op)) {
       fixed.insert(classes.getLeaderValue(op.getResult(0)));
@@ -118,9 +127,10 @@ int64_t Lifetimes::lastUse(Value value) const {
 void Lifetimes::uniteReusable() {
   for (auto [number, launch] : llvm::enumerate(launches)) {
     llvm::SmallDenseSet<unsigned> takenResults, takenInputs;
-    if (accumulatedOperand(kernelOf(launch)))
+    const KernelFacts &facts = factsOf(launch);
+    if (facts.accumulated)
       takenResults.insert(0);
-    for (auto [result, input] : reusableOperands(kernelOf(launch))) {
+    for (auto [result, input] : facts.reusable) {
       Value output = launch.getOutputs()[result], operand = launch.getInputs()[input];
       if (takenResults.contains(result) || takenInputs.contains(input) || isFixed(output) ||
           isFixed(operand) || lastUse(operand) != static_cast<int64_t>(number))

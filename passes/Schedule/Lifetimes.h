@@ -58,6 +58,14 @@ public:
   int64_t getReused() const { return reused; }
 
 private:
+  /// What a launch's kernel says, looked up once: there are many launches of few kernels.
+  struct KernelFacts {
+    std::optional<unsigned> accumulated;
+    llvm::SmallVector<std::pair<unsigned, unsigned>> reusable;
+  };
+
+  const KernelFacts &factsOf(exec::LaunchOp launch) const { return kernels.find(launch.getKernelAttr().getAttr())->second; }
+  void readKernels();
   void numberValues();
   void uniteRequired();
   void uniteReusable();
@@ -69,6 +77,7 @@ private:
   void unite(mlir::Value a, mlir::Value b);
 
   train::FuncOp function;
+  llvm::DenseMap<mlir::StringAttr, KernelFacts> kernels;
   llvm::SmallVector<exec::LaunchOp> launches;
   llvm::DenseMap<mlir::Operation *, int64_t> launchNumber;
   llvm::EquivalenceClasses<mlir::Value> classes; // membership only; never iterated to decide anything
