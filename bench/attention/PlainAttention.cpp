@@ -1,6 +1,7 @@
 //===- PlainAttention.cpp - Attention from library matrix products --------===//
 //
-// exp is a polynomial that the C++ compiler turns into vector code, of the same cost as the generated kernels'.
+// exp is a polynomial that the C++ compiler turns into vector code, of the same cost as the
+// generated kernels'.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,8 @@ static inline float exponential(float x) {
   float whole = std::nearbyint(x * 1.44269504f);
   float rest = whole * 2.12194440e-4f + (whole * -0.693359375f + x);
   float y = 1.98756915e-4f;
-  for (float coefficient : {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 0.5f, 1.0f, 1.0f})
+  for (float coefficient :
+       {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 0.5f, 1.0f, 1.0f})
     y = y * rest + coefficient;
   int32_t bits;
   std::memcpy(&bits, &y, 4);
@@ -51,16 +53,19 @@ void PlainAttention::forward(const float *qkv, float *o, float *logsumexp) const
   }
 }
 
-void PlainAttention::gradient(const float *dout, const float *qkv, const float *o, const float *logsumexp, float *dqkv) const {
+void PlainAttention::gradient(const float *dout, const float *qkv, const float *o,
+                              const float *logsumexp, float *dqkv) const {
   int T = length, D = depth, C = heads * D, S = 3 * C;
   float scale = 1 / std::sqrt(float(D));
   for (int h = 0; h < heads; ++h) {
-    const float *q = qkv + h * D, *k = q + C, *v = k + C, *incoming = dout + h * D, *out = o + h * D;
+    const float *q = qkv + h * D, *k = q + C, *v = k + C, *incoming = dout + h * D,
+                *out = o + h * D;
     float *dq = dqkv + h * D, *dk = dq + C, *dv = dk + C;
     dnnl_sgemm('N', 'T', T, T, D, scale, q, S, k, S, 0, p, T);
     dnnl_sgemm('N', 'T', T, T, D, 1, incoming, C, v, S, 0, g, T);
     for (int i = 0; i < T; ++i) {
-      float *row = p + size_t(i) * T, *slope = g + size_t(i) * T, most = logsumexp[h * T + i], mean = 0;
+      float *row = p + size_t(i) * T, *slope = g + size_t(i) * T, most = logsumexp[h * T + i],
+            mean = 0;
       for (int d = 0; d < D; ++d)
         mean += incoming[size_t(i) * C + d] * out[size_t(i) * C + d];
       for (int j = 0; j <= i; ++j) {

@@ -1,7 +1,8 @@
 //===- PlainAttention.h - Attention from library matrix products ----------===//
 //
-// Causal attention of H heads that stand side by side in [T, 3*H*D] (q, k, v), one head after the other: oneDNN's sgemm on whole T x T
-// matrices and vectorised passes for the softmax. What a program without fused attention does.
+// Causal attention of H heads that stand side by side in [T, 3*H*D] (q, k, v), one head after the
+// other: oneDNN's sgemm on whole T x T matrices and vectorised passes for the softmax. What a
+// program without fused attention does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +16,8 @@ struct PlainAttention {
   /// o: [T, H*D]; logsumexp: [H, T].
   void forward(const float *qkv, float *o, float *logsumexp) const;
   /// dqkv: [T, 3*H*D].
-  void gradient(const float *dout, const float *qkv, const float *o, const float *logsumexp, float *dqkv) const;
+  void gradient(const float *dout, const float *qkv, const float *o, const float *logsumexp,
+                float *dqkv) const;
 };
 
 #endif // DESCENT_BENCH_PLAINATTENTION_H

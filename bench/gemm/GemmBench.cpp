@@ -2,9 +2,10 @@
 //
 // gemm-bench [--threads N] [--cpu NAME] [--repeat R] [--filter TEXT]
 //
-// Prints, for each matrix product of a training step of three models (forward, gradient of the input, gradient of the weight), the best
-// time of generated code and of oneDNN's sgemm in the same process, alternating, and their ratio (above one: ours is faster). With one
-// thread, times are CPU time of the thread, so that a busy machine disturbs less; with more, they are wall time.
+// Prints, for each matrix product of a training step of three models (forward, gradient of the
+// input, gradient of the weight), the best time of generated code and of oneDNN's sgemm in the same
+// process, alternating, and their ratio (above one: ours is faster). With one thread, times are CPU
+// time of the thread, so that a busy machine disturbs less; with more, they are wall time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,11 +89,21 @@ int main(int argc, char **argv) {
     stop(llvm::toString(target.takeError()));
 
   std::vector<Product> products;
-  for (auto [rows, out, in] : {std::array<int64_t, 3>{768, 384, 128}, {768, 128, 128}, {768, 512, 128}, {768, 128, 512}, {768, 65, 128},
-                               {1024, 1152, 384}, {1024, 384, 384}, {1024, 1536, 384}, {1024, 384, 1536}, {256, 4096, 1024},
+  for (auto [rows, out, in] : {std::array<int64_t, 3>{768, 384, 128},
+                               {768, 128, 128},
+                               {768, 512, 128},
+                               {768, 128, 512},
+                               {768, 65, 128},
+                               {1024, 1152, 384},
+                               {1024, 384, 384},
+                               {1024, 1536, 384},
+                               {1024, 384, 1536},
+                               {256, 4096, 1024},
                                {256, 1024, 4096}})
     addLayer(products, rows, out, in);
-  std::erase_if(products, [&](const Product &product) { return product.label.find(filter) == std::string::npos; });
+  std::erase_if(products, [&](const Product &product) {
+    return product.label.find(filter) == std::string::npos;
+  });
 
   DialectRegistry registry;
   descent::registerAllDialects(registry);
@@ -118,10 +129,10 @@ int main(int argc, char **argv) {
   auto jit = KernelJit::create(*module, *target);
   if (failed(jit))
     return 1;
-  std::printf("%s, %d thread(s); %zu kernels compiled in %.0f ms\n", target->name.c_str(), threads, products.size(),
-              1e3 * (seconds(CLOCK_PROCESS_CPUTIME_ID) - start));
-  std::printf("%-26s %6s %10s %10s %8s %8s %7s\n", "product (rows x out x in)", "tasks", "ours ms", "oneDNN ms", "GFLOP/s", "oneDNN",
-              "ratio");
+  std::printf("%s, %d thread(s); %zu kernels compiled in %.0f ms\n", target->name.c_str(), threads,
+              products.size(), 1e3 * (seconds(CLOCK_PROCESS_CPUTIME_ID) - start));
+  std::printf("%-26s %6s %10s %10s %8s %8s %7s\n", "product (rows x out x in)", "tasks", "ours ms",
+              "oneDNN ms", "GFLOP/s", "oneDNN", "ratio");
 
   clockid_t clock = threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
   double totalOurs = 0, totalTheirs = 0, logRatios = 0;
@@ -129,7 +140,8 @@ int main(int argc, char **argv) {
     const Contraction &s = product.shape;
     auto [tasks, scratchBytes] = tasksAndScratch[number];
     auto kernel = (*jit)->kernel("product" + std::to_string(number));
-    float *a = allocate(s.m * s.k), *b = allocate(s.k * s.n), *c = allocate(s.m * s.n), *reference = allocate(s.m * s.n);
+    float *a = allocate(s.m * s.k), *b = allocate(s.k * s.n), *c = allocate(s.m * s.n),
+          *reference = allocate(s.m * s.n);
     std::vector<float *> scratch;
     for (int t = 0; t < threads; ++t)
       scratch.push_back(allocate(scratchBytes / 4 + 16));
@@ -147,8 +159,8 @@ int main(int argc, char **argv) {
     };
     auto theirs = [&] {
       for (int i = 0; i < inner; ++i)
-        dnnl_sgemm(s.transposeA ? 'T' : 'N', s.transposeB ? 'T' : 'N', s.m, s.n, s.k, 1.0f, a, s.transposeA ? s.m : s.k, b,
-                   s.transposeB ? s.k : s.n, 0.0f, reference, s.n);
+        dnnl_sgemm(s.transposeA ? 'T' : 'N', s.transposeB ? 'T' : 'N', s.m, s.n, s.k, 1.0f, a,
+                   s.transposeA ? s.m : s.k, b, s.transposeB ? s.k : s.n, 0.0f, reference, s.n);
     };
     double bestOurs = INFINITY, bestTheirs = INFINITY;
     ours();
@@ -165,15 +177,17 @@ int main(int argc, char **argv) {
       bestOurs = std::min(bestOurs, (t1 - t0) / inner);
       bestTheirs = std::min(bestTheirs, (t2 - t1) / inner);
     }
-    std::printf("%-26s %6ld %10.3f %10.3f %8.1f %8.1f %7.2f\n", product.label.c_str(), long(tasks), 1e3 * bestOurs, 1e3 * bestTheirs,
-                flops / bestOurs * 1e-9, flops / bestTheirs * 1e-9, bestTheirs / bestOurs);
+    std::printf("%-26s %6ld %10.3f %10.3f %8.1f %8.1f %7.2f\n", product.label.c_str(), long(tasks),
+                1e3 * bestOurs, 1e3 * bestTheirs, flops / bestOurs * 1e-9,
+                flops / bestTheirs * 1e-9, bestTheirs / bestOurs);
     totalOurs += bestOurs, totalTheirs += bestTheirs, logRatios += std::log(bestTheirs / bestOurs);
     for (float *data : {a, b, c, reference})
       std::free(data);
     for (float *data : scratch)
       std::free(data);
   }
-  std::printf("sum %38.3f %10.3f %25.2f   geometric mean of ratios %.2f\n", 1e3 * totalOurs, 1e3 * totalTheirs, totalTheirs / totalOurs,
+  std::printf("sum %38.3f %10.3f %25.2f   geometric mean of ratios %.2f\n", 1e3 * totalOurs,
+              1e3 * totalTheirs, totalTheirs / totalOurs,
               std::exp(logRatios / std::max<size_t>(1, products.size())));
   return 0;
 }

@@ -1,7 +1,8 @@
 //===- RowsBench.cpp - Bandwidth of generated rows kernels ----------------===//
 //
-// GB/s = (bytes read + bytes written, each buffer once) / time, one thread, best of many. "cached" runs on one set of buffers, "memory" on
-// sets that together exceed the last-level cache. memcpy in the same places is the roof.
+// GB/s = (bytes read + bytes written, each buffer once) / time, one thread, best of many. "cached"
+// runs on one set of buffers, "memory" on sets that together exceed the last-level cache. memcpy in
+// the same places is the roof.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,11 +27,13 @@ struct Benchmark {
 };
 
 const Benchmark benchmarks[] = {
-    {"gelu (tanh) 1024x3072", R"(exec.kernel @k "rows" (%x: tensor<1024x3072xf32>) -> tensor<1024x3072xf32> {
+    {"gelu (tanh) 1024x3072",
+     R"(exec.kernel @k "rows" (%x: tensor<1024x3072xf32>) -> tensor<1024x3072xf32> {
        %0 = nn.gelu %x tanh : tensor<1024x3072xf32>
        exec.yield %0 : tensor<1024x3072xf32>
      })"},
-    {"softmax 1024x768", R"(exec.kernel @k "rows" (%x: tensor<1024x768xf32>) -> tensor<1024x768xf32> {
+    {"softmax 1024x768",
+     R"(exec.kernel @k "rows" (%x: tensor<1024x768xf32>) -> tensor<1024x768xf32> {
        %0 = nn.softmax %x axis 1 : tensor<1024x768xf32>
        exec.yield %0 : tensor<1024x768xf32>
      })"},
@@ -38,15 +41,18 @@ const Benchmark benchmarks[] = {
        %0 = nn.softmax %x axis 1 : tensor<4096x65xf32>
        exec.yield %0 : tensor<4096x65xf32>
      })"},
-    {"layer_norm 1024x768", R"(exec.kernel @k "rows" (%x: tensor<1024x768xf32>, %g: tensor<768xf32>, %b: tensor<768xf32>) -> tensor<1024x768xf32> {
+    {"layer_norm 1024x768",
+     R"(exec.kernel @k "rows" (%x: tensor<1024x768xf32>, %g: tensor<768xf32>, %b: tensor<768xf32>) -> tensor<1024x768xf32> {
        %0 = nn.layer_norm %x, %g, %b : tensor<1024x768xf32>, tensor<768xf32>, tensor<768xf32>
        exec.yield %0 : tensor<1024x768xf32>
      })"},
-    {"layer_norm 8192x128", R"(exec.kernel @k "rows" (%x: tensor<8192x128xf32>, %g: tensor<128xf32>, %b: tensor<128xf32>) -> tensor<8192x128xf32> {
+    {"layer_norm 8192x128",
+     R"(exec.kernel @k "rows" (%x: tensor<8192x128xf32>, %g: tensor<128xf32>, %b: tensor<128xf32>) -> tensor<8192x128xf32> {
        %0 = nn.layer_norm %x, %g, %b : tensor<8192x128xf32>, tensor<128xf32>, tensor<128xf32>
        exec.yield %0 : tensor<8192x128xf32>
      })"},
-    {"adamw update 1M", R"(exec.kernel @k "rows" (%w: tensor<1024x1024xf32>, %g: tensor<1024x1024xf32>, %m: tensor<1024x1024xf32>, %v: tensor<1024x1024xf32>, %lr: tensor<f32>)
+    {"adamw update 1M",
+     R"(exec.kernel @k "rows" (%w: tensor<1024x1024xf32>, %g: tensor<1024x1024xf32>, %m: tensor<1024x1024xf32>, %v: tensor<1024x1024xf32>, %lr: tensor<f32>)
          -> (tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>) {
        %b1 = nn.constant dense<0.9> : tensor<f32>
        %c1 = nn.constant dense<0.1> : tensor<f32>
@@ -76,10 +82,12 @@ constexpr size_t memoryBytes = size_t(192) << 20;
 double seconds(llvm::function_ref<void()> run) {
   double best = 1e9;
   auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < 9 || std::chrono::steady_clock::now() - start < std::chrono::milliseconds(300); ++i) {
+  for (int i = 0;
+       i < 9 || std::chrono::steady_clock::now() - start < std::chrono::milliseconds(300); ++i) {
     auto before = std::chrono::steady_clock::now();
     run();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count());
+    best = std::min(
+        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count());
   }
   return best;
 }
@@ -138,14 +146,16 @@ int main(int argc, char **argv) {
     double memory = seconds([&] {
                       for (auto &set : buffers)
                         run(set.data(), 0, tasks, space);
-                    }) / sets;
+                    }) /
+                    sets;
     double copyCached = seconds([&] { std::memcpy(copies[0].first, copies[0].second, total / 2); });
     double copyMemory = seconds([&] {
                           for (auto &[to, from] : copies)
                             std::memcpy(to, from, total / 2);
-                        }) / sets;
-    std::printf("%-24s %12.1f (%7.1f) %12.1f (%7.1f)\n", benchmark.name, total / cached * 1e-9, total / copyCached * 1e-9,
-                total / memory * 1e-9, total / copyMemory * 1e-9);
+                        }) /
+                        sets;
+    std::printf("%-24s %12.1f (%7.1f) %12.1f (%7.1f)\n", benchmark.name, total / cached * 1e-9,
+                total / copyCached * 1e-9, total / memory * 1e-9, total / copyMemory * 1e-9);
     for (auto &set : buffers)
       for (void *buffer : set)
         std::free(buffer);

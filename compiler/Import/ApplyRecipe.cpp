@@ -1,6 +1,7 @@
 //===- ApplyRecipe.cpp - From the recipe to attributes of the module ------===//
 //
-// The only place where the recipe meets the IR. Passes read attributes, so each can be run alone on printed IR without a recipe.
+// The only place where the recipe meets the IR. Passes read attributes, so each can be run alone on
+// printed IR without a recipe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,8 @@ static Attribute optimizerOf(MLIRContext *context, const Recipe &recipe) {
   const auto &o = recipe.optimizer;
   if (o.kind == "sgd")
     return train::SgdAttr::get(context, o.momentum, o.nesterov);
-  return train::AdamAttr::get(context, o.betas[0], o.betas[1], o.eps, /*decoupled=*/o.kind == "adamw");
+  return train::AdamAttr::get(context, o.betas[0], o.betas[1], o.eps,
+                              /*decoupled=*/o.kind == "adamw");
 }
 
 static Attribute scheduleOf(MLIRContext *context, const Recipe &recipe) {
@@ -63,10 +65,12 @@ LogicalResult freezeParameters(ModuleOp module, const Recipe &recipe) {
   bool allMatch = true;
   for (const OptimizerGroup &group : recipe.optimizer.groups)
     for (const std::string &pattern : group.match) {
-      if (llvm::any_of(names, [&](const std::string &name) { return train::matchesPattern(name, pattern); }))
+      if (llvm::any_of(
+              names, [&](const std::string &name) { return train::matchesPattern(name, pattern); }))
         continue;
       InFlightDiagnostic error = emitError(UnknownLoc::get(module.getContext()))
-                                 << group.where << ": optimizer group '" << pattern << "' matches no parameter; the model has ";
+                                 << group.where << ": optimizer group '" << pattern
+                                 << "' matches no parameter; the model has ";
       llvm::interleaveComma(names, error);
       allMatch = false;
     }

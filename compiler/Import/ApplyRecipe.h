@@ -8,11 +8,12 @@
 
 namespace descent {
 
-/// Puts batch size, optimizer, schedule, clip and groups on the module (`train.*` attributes), where passes find them and printed IR shows them.
+/// Puts batch size, optimizer, schedule, clip and groups on the module (`train.*` attributes),
+/// where passes find them and printed IR shows them.
 void applyRecipe(mlir::ModuleOp module, const Recipe &recipe);
 
-/// Marks the parameters that the recipe's groups freeze, and refuses group patterns that match no parameter. Needs the names that
-/// inline-modules makes, so it runs after the Import phase.
+/// Marks the parameters that the recipe's groups freeze, and refuses group patterns that match no
+/// parameter. Needs the names that inline-modules makes, so it runs after the Import phase.
 mlir::LogicalResult freezeParameters(mlir::ModuleOp module, const Recipe &recipe);
 
 } // namespace descent

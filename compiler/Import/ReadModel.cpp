@@ -1,6 +1,7 @@
 //===- ReadModel.cpp - A model file into memory ---------------------------===//
 //
-// What the parser would say about a folder, an empty file or a picture does not help anyone, so these are told apart first.
+// What the parser would say about a folder, an empty file or a picture does not help anyone, so
+// these are told apart first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +15,8 @@
 using namespace mlir;
 using namespace descent;
 
-/// Text that the parser could read: no control characters but white space. Bytecode is refused with the rest; a model file is for people.
+/// Text that the parser could read: no control characters but white space. Bytecode is refused with
+/// the rest; a model file is for people.
 static bool isText(StringRef bytes) {
   return llvm::none_of(bytes, [](char c) {
     auto byte = static_cast<unsigned char>(c);

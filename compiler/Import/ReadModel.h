@@ -8,9 +8,10 @@
 
 namespace descent {
 
-/// Reads, parses and verifies a model file: the textual form of a builtin.module that holds exactly one nn.model. The context must know the nn dialect.
-/// Returns null after emitting an error through `context` at a place in `path`, with the reason and what would make it right; a driver that wants the
-/// source line under the message installs an mlir::SourceMgrDiagnosticHandler.
+/// Reads, parses and verifies a model file: the textual form of a builtin.module that holds exactly
+/// one nn.model. The context must know the nn dialect. Returns null after emitting an error through
+/// `context` at a place in `path`, with the reason and what would make it right; a driver that
+/// wants the source line under the message installs an mlir::SourceMgrDiagnosticHandler.
 mlir::OwningOpRef<mlir::ModuleOp> readModel(llvm::StringRef path, mlir::MLIRContext &context);
 
 } // namespace descent

@@ -1,7 +1,8 @@
 //===- Compile.cpp - From a model and a recipe to a training program ------===//
 //
-// Drives the phases, then code generation. Kernels are split over a few modules so that MLIR's conversions and LLVM's code generation, which take most of
-// the time, run on all cores; the split depends on the kernels alone, never on the machine, so the same input gives the same bytes.
+// Drives the phases, then code generation. Kernels are split over a few modules so that MLIR's
+// conversions and LLVM's code generation, which take most of the time, run on all cores; the split
+// depends on the kernels alone, never on the machine, so the same input gives the same bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,10 +15,10 @@
 #include "compiler/Target/EmitProgram.h"
 #include "passes/Codegen/KernelDispatch.h"
 
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
 #include "mlir/IR/Threading.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
 
 using namespace mlir;
 
@@ -28,7 +29,8 @@ namespace {
 /// Calls a function after each pass.
 class AfterEachPass : public PassInstrumentation {
 public:
-  explicit AfterEachPass(const CompileOptions &options, bool &failed) : options(options), failed(failed) {}
+  explicit AfterEachPass(const CompileOptions &options, bool &failed)
+      : options(options), failed(failed) {}
   void runAfterPass(Pass *pass, Operation *op) override {
     if (auto module = dyn_cast<ModuleOp>(op))
       if (!failed && options.afterEachPass)
@@ -52,7 +54,8 @@ LogicalResult Compilation::runPhase(void (*build)(OpPassManager &)) {
   if (!options.printAfter.empty())
     pm.enableIRPrinting([](Pass *, Operation *) { return false; },
                         [this](Pass *pass, Operation *) {
-                          return options.printAfter == "all" || options.printAfter == pass->getArgument();
+                          return options.printAfter == "all" ||
+                                 options.printAfter == pass->getArgument();
                         },
                         /*printModuleScope=*/false, /*printAfterOnlyOnChange=*/false);
   if (options.timePasses)
@@ -96,7 +99,8 @@ LogicalResult Compilation::generate() {
   return success();
 }
 
-/// A module of `parts` modules of about equal size that hold the public kernel functions; helpers and constants that several use are copied into each.
+/// A module of `parts` modules of about equal size that hold the public kernel functions; helpers
+/// and constants that several use are copied into each.
 static OwningOpRef<ModuleOp> split(ModuleOp kernels, unsigned parts) {
   SymbolTable symbols(kernels);
   OwningOpRef<ModuleOp> outer = ModuleOp::create(kernels.getLoc());

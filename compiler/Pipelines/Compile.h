@@ -17,7 +17,8 @@ class OpPassManager;
 
 namespace descent {
 
-/// The forms of a program, in order. Each can be printed and the textual ones read back by descent-opt.
+/// The forms of a program, in order. Each can be printed and the textual ones read back by
+/// descent-opt.
 enum class Level { NN, Train, Exec, Llvm, Object, Executable };
 
 struct CompileOptions {
@@ -27,7 +28,8 @@ struct CompileOptions {
   std::string printAfter; ///< a pass, or "all"; printed on stderr
   bool timePasses = false;
   bool verifyEach = true;
-  /// Called on the module after each pass that leaves tensors (everything before plan-memory), with the pass's name. Failure stops the compilation.
+  /// Called on the module after each pass that leaves tensors (everything before plan-memory), with
+  /// the pass's name. Failure stops the compilation.
   std::function<mlir::LogicalResult(mlir::ModuleOp, llvm::StringRef pass)> afterEachPass;
 };
 
@@ -37,13 +39,16 @@ public:
   Compilation(mlir::MLIRContext &context, CompileOptions options);
   ~Compilation();
 
-  /// Reads the model and runs the phases up to `level` (at most Exec). The module at the level reached.
+  /// Reads the model and runs the phases up to `level` (at most Exec). The module at the level
+  /// reached.
   mlir::FailureOr<mlir::ModuleOp> lowerTo(Level level);
 
-  /// The module on tensors right before the Schedule phase: launches of kernels in train.func. Kept for reports; null before lowerTo(Exec).
+  /// The module on tensors right before the Schedule phase: launches of kernels in train.func. Kept
+  /// for reports; null before lowerTo(Exec).
   mlir::ModuleOp getLaunches() const;
 
-  /// Generates kernels and the program's tables. Needs lowerTo(Exec). The kernel functions are in getKernels().
+  /// Generates kernels and the program's tables. Needs lowerTo(Exec). The kernel functions are in
+  /// getKernels().
   mlir::LogicalResult generate();
   mlir::ModuleOp getKernels() const;
 

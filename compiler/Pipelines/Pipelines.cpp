@@ -17,22 +17,26 @@ using namespace mlir;
 namespace descent {
 
 void buildImportPhase(OpPassManager &pm) {
-  // Before bind-batch: inside a module the batch of an argument is known only from its instantiation.
+  // Before bind-batch: inside a module the batch of an argument is known only from its
+  // instantiation.
   pm.addPass(createInlineModules());
   // Before anything that asks for a size: from here on every shape is static.
   pm.addPass(createBindBatch());
   // After bind-batch, since the weights have one element a row of the batch.
   pm.addPass(createAttachRowWeights());
-  // Before differentiate: the ranges stand on the model's inputs, which the functions made from it take over.
+  // Before differentiate: the ranges stand on the model's inputs, which the functions made from it
+  // take over.
   pm.addPass(createBoundInputs());
   pm.addPass(createVerifyModel());
 }
 
 void buildDifferentiatePhase(OpPassManager &pm) {
-  // Before differentiate: the gradient of log(softmax(x)) written out divides by a probability that may be zero; the stable form has none.
+  // Before differentiate: the gradient of log(softmax(x)) written out divides by a probability that
+  // may be zero; the stable form has none.
   pm.addPass(createStabiliseLogs());
   pm.addPass(createDifferentiate());
-  // Right after: train.gradient is a message between these two, and other passes would have to carry it along.
+  // Right after: train.gradient is a message between these two, and other passes would have to
+  // carry it along.
   pm.addPass(createInsertOptimizer());
   pm.addPass(createVerifyTrain());
 }
@@ -40,19 +44,21 @@ void buildDifferentiatePhase(OpPassManager &pm) {
 void buildFusionPhase(OpPassManager &pm) {
   // Before decompose-ops and form-kernels: what it builds are nn ops to fuse like all others.
   pm.addPass(createLowerUpdates());
-  // After differentiate: gradients of whole ops (softmax, layer_norm, cross_entropy) are better than those of their parts. Before anything asks what may
-  // share a kernel.
+  // After differentiate: gradients of whole ops (softmax, layer_norm, cross_entropy) are better
+  // than those of their parts. Before anything asks what may share a kernel.
   pm.addPass(createDecomposeOps());
   pm.addPass(createCanonicalizerPass());
-  // Forward and gradient build the same statistics (softmax, norms) from the same input; merged before kernels form, they are computed once and the two sides
-  // can share a kernel. After, they would sit in different kernels and stay double.
+  // Forward and gradient build the same statistics (softmax, norms) from the same input; merged
+  // before kernels form, they are computed once and the two sides can share a kernel. After, they
+  // would sit in different kernels and stay double.
   pm.addPass(createCSEPass());
   // form-kernels refuses reductions that are neither over rows nor over columns.
   pm.addPass(createSplitReductions());
   // Views made twice would hide that two kernels read one tensor.
   pm.addPass(createCSEPass());
   pm.addPass(createFormKernels());
-  // After form-kernels: it needs to see that an epilogue's values are used by whole kernels or not at all.
+  // After form-kernels: it needs to see that an epilogue's values are used by whole kernels or not
+  // at all.
   pm.addPass(createFoldEpilogues());
   // Recognises additions only once they are epilogues.
   pm.addPass(createFoldAccumulations());
@@ -70,10 +76,14 @@ void buildSchedulePhase(OpPassManager &pm) {
 }
 
 void registerPhases() {
-  PassPipelineRegistration<>("phase-import", "nn.module and nn.model to one static nn.model", buildImportPhase);
-  PassPipelineRegistration<>("phase-differentiate", "nn.model to the training step", buildDifferentiatePhase);
-  PassPipelineRegistration<>("phase-fusion", "the training step to launches of kernels", buildFusionPhase);
-  PassPipelineRegistration<>("phase-schedule", "launches to an exact schedule on one arena", buildSchedulePhase);
+  PassPipelineRegistration<>("phase-import", "nn.module and nn.model to one static nn.model",
+                             buildImportPhase);
+  PassPipelineRegistration<>("phase-differentiate", "nn.model to the training step",
+                             buildDifferentiatePhase);
+  PassPipelineRegistration<>("phase-fusion", "the training step to launches of kernels",
+                             buildFusionPhase);
+  PassPipelineRegistration<>("phase-schedule", "launches to an exact schedule on one arena",
+                             buildSchedulePhase);
 }
 
 } // namespace descent

@@ -1,6 +1,7 @@
 //===- Register.cpp - What Descent's tools know ---------------------------===//
 //
-// The one place that includes MLIR's InitAll headers, which take seconds to compile. A new dialect or pipeline is added here.
+// The one place that includes MLIR's InitAll headers, which take seconds to compile. A new dialect
+// or pipeline is added here.
 //
 //===----------------------------------------------------------------------===//
 

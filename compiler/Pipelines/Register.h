@@ -9,7 +9,8 @@ class DialectRegistry;
 
 namespace descent {
 
-/// Every dialect that Descent's passes read or produce, with the extensions and LLVM translations they need.
+/// Every dialect that Descent's passes read or produce, with the extensions and LLVM translations
+/// they need.
 void registerAllDialects(mlir::DialectRegistry &registry);
 
 /// Every pass and pipeline, MLIR's included. Once per process.

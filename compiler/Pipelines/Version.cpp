@@ -8,4 +8,6 @@
 
 #include "llvm/Config/llvm-config.h"
 
-const char *descent::versionText() { return "descent " DESCENT_VERSION " (LLVM " LLVM_VERSION_STRING ")"; }
+const char *descent::versionText() {
+  return "descent " DESCENT_VERSION " (LLVM " LLVM_VERSION_STRING ")";
+}

@@ -1,6 +1,7 @@
 //===- FunctionGradient.cpp - The vector-Jacobian product of a function ---===//
 //
-// The function is cloned, gets one more argument for each float result, and ReverseMode does the rest.
+// The function is cloned, gets one more argument for each float result, and ReverseMode does the
+// rest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,6 +42,7 @@ FailureOr<func::FuncOp> descent::buildFunctionGradient(func::FuncOp function) {
   ret.erase();
   gradient.setArgAttrsAttr({});
   gradient.setResAttrsAttr({});
-  gradient.setFunctionType(builder.getFunctionType(body.getArgumentTypes(), ValueRange(results).getTypes()));
+  gradient.setFunctionType(
+      builder.getFunctionType(body.getArgumentTypes(), ValueRange(results).getTypes()));
   return gradient;
 }

@@ -1,6 +1,7 @@
 //===- Interpreter.cpp - Programs on tensors, in double precision ---------===//
 //
-// Values live in a frame until it ends: programs here are test-sized, and a debugger can look at all of them.
+// Values live in a frame until it ends: programs here are test-sized, and a debugger can look at
+// all of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,11 +41,13 @@ static LogicalResult runCallee(Interpreter &interpreter, Operation *op, FlatSymb
 Interpreter::Interpreter() {
   handle(nn::ParameterOp::getOperationName(), readParameter);
   handle(exec::FusionOp::getOperationName(), runRegion);
-  handle(exec::LaunchOp::getOperationName(), [](Interpreter &interpreter, Operation *op, ArrayRef<Tensor> operands,
+  handle(exec::LaunchOp::getOperationName(), [](Interpreter &interpreter, Operation *op,
+                                                ArrayRef<Tensor> operands,
                                                 SmallVectorImpl<Tensor> &results) {
     return runCallee(interpreter, op, cast<exec::LaunchOp>(op).getKernelAttr(), operands, results);
   });
-  handle(func::CallOp::getOperationName(), [](Interpreter &interpreter, Operation *op, ArrayRef<Tensor> operands,
+  handle(func::CallOp::getOperationName(), [](Interpreter &interpreter, Operation *op,
+                                              ArrayRef<Tensor> operands,
                                               SmallVectorImpl<Tensor> &results) {
     return runCallee(interpreter, op, cast<func::CallOp>(op).getCalleeAttr(), operands, results);
   });
@@ -57,7 +60,8 @@ LogicalResult Interpreter::interpret(Operation *function, ArrayRef<Tensor> input
   return interpret(function->getRegion(0), inputs, outputs);
 }
 
-LogicalResult Interpreter::interpret(Region &region, ArrayRef<Tensor> inputs, SmallVectorImpl<Tensor> &outputs) {
+LogicalResult Interpreter::interpret(Region &region, ArrayRef<Tensor> inputs,
+                                     SmallVectorImpl<Tensor> &outputs) {
   Frame own;
   Frame *outer = std::exchange(frame, &own);
   LogicalResult result = interpretBlock(region.front(), inputs, outputs);
@@ -66,20 +70,23 @@ LogicalResult Interpreter::interpret(Region &region, ArrayRef<Tensor> inputs, Sm
 }
 
 /// The shape that the program says; a mismatch would read out of bounds.
-static LogicalResult checkShape(Operation *op, StringRef what, unsigned index, Type type, const Tensor &value) {
+static LogicalResult checkShape(Operation *op, StringRef what, unsigned index, Type type,
+                                const Tensor &value) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (tensor && tensor.getShape() == ArrayRef(value.shape))
     return success();
-  InFlightDiagnostic error = op->emitOpError() << what << " " << index << " is " << type << " but its value has shape [";
+  InFlightDiagnostic error = op->emitOpError() << what << " " << index << " is " << type
+                                               << " but its value has shape [";
   llvm::interleaveComma(value.shape, error);
   return error << "]; the batch must be bound before the program can run";
 }
 
-LogicalResult Interpreter::interpretBlock(Block &block, ArrayRef<Tensor> inputs, SmallVectorImpl<Tensor> &outputs) {
+LogicalResult Interpreter::interpretBlock(Block &block, ArrayRef<Tensor> inputs,
+                                          SmallVectorImpl<Tensor> &outputs) {
   Operation *parent = block.getParentOp();
   if (inputs.size() != block.getNumArguments())
-    return parent->emitOpError() << "has " << block.getNumArguments() << " arguments and was given " << inputs.size()
-                                 << " values";
+    return parent->emitOpError() << "has " << block.getNumArguments() << " arguments and was given "
+                                 << inputs.size() << " values";
   for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs)) {
     if (failed(checkShape(parent, "argument", argument.getArgNumber(), argument.getType(), input)))
       return failure();
@@ -94,12 +101,14 @@ LogicalResult Interpreter::interpretBlock(Block &block, ArrayRef<Tensor> inputs,
     SmallVector<Tensor> results;
     if (failed(interpretOp(op, results)))
       return failure();
-    if (op.hasTrait<OpTrait::IsTerminator>()) { // a handler's terminator yields what the handler appended
+    if (op.hasTrait<OpTrait::IsTerminator>()) { // a handler's terminator yields what the handler
+                                                // appended
       llvm::move(results, std::back_inserter(outputs));
       return success();
     }
     if (results.size() != op.getNumResults())
-      return op.emitOpError() << "was interpreted to " << results.size() << " results and has " << op.getNumResults();
+      return op.emitOpError() << "was interpreted to " << results.size() << " results and has "
+                              << op.getNumResults();
     for (auto [result, value] : llvm::zip_equal(op.getResults(), results)) {
       if (failed(checkShape(&op, "result", result.getResultNumber(), result.getType(), value)))
         return failure();

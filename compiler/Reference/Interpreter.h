@@ -1,8 +1,9 @@
 //===- Interpreter.h - Programs on tensors, in double precision -----------===//
 //
-// Runs any straight-line block of ops that implement ReferenceOp: func.func, nn.model after bind-batch, the regions of exec.fusion and
-// exec.kernel. Ops with another meaning (state, regions) are added by name: a handler sees the interpreter and may run nested blocks, which
-// see the values of the blocks around them.
+// Runs any straight-line block of ops that implement ReferenceOp: func.func, nn.model after
+// bind-batch, the regions of exec.fusion and exec.kernel. Ops with another meaning (state, regions)
+// are added by name: a handler sees the interpreter and may run nested blocks, which see the values
+// of the blocks around them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,24 +26,28 @@ public:
   /// Values of nn.parameter ops and of whatever handlers read, by name.
   using Parameters = std::map<std::string, Tensor, std::less<>>;
   /// Appends one tensor per result of the op. Fails after emitting an error.
-  using Handler = std::function<mlir::LogicalResult(Interpreter &, mlir::Operation *, llvm::ArrayRef<Tensor>,
-                                                    llvm::SmallVectorImpl<Tensor> &)>;
+  using Handler = std::function<mlir::LogicalResult(
+      Interpreter &, mlir::Operation *, llvm::ArrayRef<Tensor>, llvm::SmallVectorImpl<Tensor> &)>;
 
   /// Knows ReferenceOp, nn.parameter, exec.fusion, exec.launch and func.call.
   Interpreter();
-  explicit Interpreter(Parameters parameters) : Interpreter() { this->parameters = std::move(parameters); }
+  explicit Interpreter(Parameters parameters) : Interpreter() {
+    this->parameters = std::move(parameters);
+  }
 
   /// Replaces what is known about ops of this name.
   void handle(llvm::StringRef opName, Handler handler) { handlers[opName] = std::move(handler); }
 
-  /// Runs the body of a function-like op (any op whose first region is one block with a terminator) in a frame of its own. Appends the operands
-  /// of the terminator to `outputs`. Fails after emitting an error: a missing parameter, an input of another shape, an op without a reference.
+  /// Runs the body of a function-like op (any op whose first region is one block with a terminator)
+  /// in a frame of its own. Appends the operands of the terminator to `outputs`. Fails after
+  /// emitting an error: a missing parameter, an input of another shape, an op without a reference.
   mlir::LogicalResult interpret(mlir::Operation *function, llvm::ArrayRef<Tensor> inputs,
                                 llvm::SmallVectorImpl<Tensor> &outputs);
   mlir::LogicalResult interpret(mlir::Region &region, llvm::ArrayRef<Tensor> inputs,
                                 llvm::SmallVectorImpl<Tensor> &outputs);
 
-  /// Runs a block inside the current frame: for handlers of ops with regions. A block without a terminator appends nothing.
+  /// Runs a block inside the current frame: for handlers of ops with regions. A block without a
+  /// terminator appends nothing.
   mlir::LogicalResult interpretBlock(mlir::Block &block, llvm::ArrayRef<Tensor> inputs,
                                      llvm::SmallVectorImpl<Tensor> &outputs);
   /// The value an op of the current frame computed.

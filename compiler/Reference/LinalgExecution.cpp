@@ -1,7 +1,9 @@
 //===- LinalgExecution.cpp - A function of nn ops through linalg, compiled -===//
 //
-//   1. Every op is replaced by its linalg form inside a kernel function with one task, whose arguments are the function's inputs and results.
-//   2. One-shot bufferization, loops, temporaries on the stack: test-sized tensors fit, and kernel functions may not allocate.
+//   1. Every op is replaced by its linalg form inside a kernel function with one task, whose
+//   arguments are the function's inputs and results.
+//   2. One-shot bufferization, loops, temporaries on the stack: test-sized tensors fit, and kernel
+//   functions may not allocate.
 //   3. The ordinary lowering of kernel functions and the in-process loader.
 //
 //===----------------------------------------------------------------------===//
@@ -9,9 +11,9 @@
 #include "compiler/Reference/LinalgExecution.h"
 #include "compiler/Target/CpuCodegen.h"
 #include "dialects/NN/NN.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
@@ -44,15 +46,17 @@ static LogicalResult buildKernel(func::FuncOp function, ModuleOp module) {
     buffers.push_back(bufferType(input));
   for (Value result : ret.getOperands())
     buffers.push_back(bufferType(result));
-  func::FuncOp kernel = createKernelFunction(module, function.getLoc(), "kernel", buffers, /*tasks=*/1,
-                                             /*scratchBytes=*/0);
+  func::FuncOp kernel =
+      createKernelFunction(module, function.getLoc(), "kernel", buffers, /*tasks=*/1,
+                           /*scratchBytes=*/0);
   Block &entry = kernel.getBody().front();
   OpBuilder builder = OpBuilder::atBlockBegin(&entry);
 
   DenseMap<Value, Value> lowered;
   for (BlockArgument input : body.getArguments())
     lowered[input] = bufferization::ToTensorOp::create(builder, input.getLoc(), input.getType(),
-                                                       entry.getArgument(input.getArgNumber()), /*restrict=*/true);
+                                                       entry.getArgument(input.getArgNumber()),
+                                                       /*restrict=*/true);
   for (Operation &op : body.without_terminator()) {
     auto lowerable = dyn_cast<LinalgLowerable>(op);
     if (!lowerable)
@@ -65,13 +69,15 @@ static LogicalResult buildKernel(func::FuncOp function, ModuleOp module) {
       return failure();
     for (auto [result, value] : llvm::zip_equal(op.getResults(), *values)) {
       if (result.getType() != value.getType())
-        return op.emitOpError() << "was lowered to " << value.getType() << " instead of " << result.getType();
+        return op.emitOpError() << "was lowered to " << value.getType() << " instead of "
+                                << result.getType();
       lowered[result] = value;
     }
   }
   for (auto [index, result] : llvm::enumerate(ret.getOperands())) {
     auto store = bufferization::MaterializeInDestinationOp::create(
-        builder, ret.getLoc(), lowered.lookup(result), entry.getArgument(body.getNumArguments() + index));
+        builder, ret.getLoc(), lowered.lookup(result),
+        entry.getArgument(body.getNumArguments() + index));
     store.setRestrict(true);
     store.setWritable(true);
   }
@@ -110,14 +116,16 @@ static APInt encode(double value, Type type) {
     number.convert(real.getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
     return number.bitcastToAPInt();
   }
-  return APInt(type.getIntOrFloatBitWidth(), static_cast<uint64_t>(static_cast<int64_t>(value)), /*isSigned=*/true,
+  return APInt(type.getIntOrFloatBitWidth(), static_cast<uint64_t>(static_cast<int64_t>(value)),
+               /*isSigned=*/true,
                /*implicitTrunc=*/true);
 }
 
 static double decode(const APInt &bits, Type type) {
   if (auto real = dyn_cast<FloatType>(type))
     return APFloat(real.getFloatSemantics(), bits).convertToDouble();
-  return static_cast<double>(type.isInteger(1) ? static_cast<int64_t>(bits.getZExtValue()) : bits.getSExtValue());
+  return static_cast<double>(type.isInteger(1) ? static_cast<int64_t>(bits.getZExtValue())
+                                               : bits.getSExtValue());
 }
 
 LogicalResult descent::executeThroughLinalg(func::FuncOp function, ArrayRef<Tensor> inputs,
@@ -125,7 +133,8 @@ LogicalResult descent::executeThroughLinalg(func::FuncOp function, ArrayRef<Tens
   // The parser loaded only the dialects of its file.
   function->getContext()
       ->loadDialect<arith::ArithDialect, bufferization::BufferizationDialect, linalg::LinalgDialect,
-                    math::MathDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect>();
+                    math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+                    tensor::TensorDialect>();
   OwningOpRef<ModuleOp> module = ModuleOp::create(function.getLoc());
   if (failed(buildKernel(function, *module)))
     return failure();
@@ -141,7 +150,9 @@ LogicalResult descent::executeThroughLinalg(func::FuncOp function, ArrayRef<Tens
   llvm::append_range(types, function.getResultTypes());
   std::vector<std::vector<std::max_align_t>> storage;
   SmallVector<void *> buffers;
-  auto widthOf = [](Type type) { return llvm::divideCeil(getElementTypeOrSelf(type).getIntOrFloatBitWidth(), 8); };
+  auto widthOf = [](Type type) {
+    return llvm::divideCeil(getElementTypeOrSelf(type).getIntOrFloatBitWidth(), 8);
+  };
   for (auto [index, type] : llvm::enumerate(types)) {
     int64_t count = cast<RankedTensorType>(type).getNumElements();
     unsigned width = widthOf(type);

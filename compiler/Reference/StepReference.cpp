@@ -1,6 +1,7 @@
 //===- StepReference.cpp - One training step in double precision ----------===//
 //
-// Teaches the interpreter the train ops. State changes are collected, not applied, so that every read sees the value before the step, as train.read says.
+// Teaches the interpreter the train ops. State changes are collected, not applied, so that every
+// read sees the value before the step, as train.read says.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +45,9 @@ private:
 
 } // namespace
 
-static std::vector<int64_t> shapeOf(Type type) { return cast<RankedTensorType>(type).getShape().vec(); }
+static std::vector<int64_t> shapeOf(Type type) {
+  return cast<RankedTensorType>(type).getShape().vec();
+}
 
 /// The type of a member of a slab.
 static RankedTensorType typeOf(Operation *symbol) {
@@ -78,17 +81,20 @@ void StepInterpreter::writeSlab(train::SlabOp slab, const Tensor &value, NamedTe
   }
 }
 
-/// Builds the rule for one parameter as a function and interprets that: the rule is defined by the ops it builds.
+/// Builds the rule for one parameter as a function and interprets that: the rule is defined by the
+/// ops it builds.
 LogicalResult StepInterpreter::update(train::UpdateOp op, bool isCommitted) {
   auto optimizer = cast<train::OptimizerAttrInterface>(op.getOptimizer());
   const Tensor &scale = interpreter.lookup(op.getScale());
-  for (auto [name, value] : llvm::zip(op.getParameters().getAsRange<FlatSymbolRefAttr>(), op.getGradients())) {
+  for (auto [name, value] :
+       llvm::zip(op.getParameters().getAsRange<FlatSymbolRefAttr>(), op.getGradients())) {
     auto type = cast<RankedTensorType>(value.getType());
     Tensor gradient = interpreter.lookup(value);
     result.gradients[name.getValue().str()] = gradient;
     for (double &element : gradient.values)
       element *= scale.values[0];
-    SmallVector<Tensor> arguments{valueOf(name.getValue(), type), gradient, interpreter.lookup(op.getRate()),
+    SmallVector<Tensor> arguments{valueOf(name.getValue(), type), gradient,
+                                  interpreter.lookup(op.getRate()),
                                   interpreter.lookup(op.getCount())};
     SmallVector<std::string> names{name.getValue().str()};
     for (StringRef state : optimizer.getStateNames()) {
@@ -101,13 +107,15 @@ LogicalResult StepInterpreter::update(train::UpdateOp op, bool isCommitted) {
 
     OwningOpRef<ModuleOp> scratch = ModuleOp::create(op.getLoc());
     OpBuilder builder = OpBuilder::atBlockEnd(scratch->getBody());
-    auto function = func::FuncOp::create(builder, op.getLoc(), "rule",
-                                         builder.getFunctionType(types, SmallVector<Type>(names.size(), type)));
+    auto function =
+        func::FuncOp::create(builder, op.getLoc(), "rule",
+                             builder.getFunctionType(types, SmallVector<Type>(names.size(), type)));
     Block *body = function.addEntryBlock();
     builder.setInsertionPointToStart(body);
-    SmallVector<Value> after = optimizer.buildUpdate(builder, op.getLoc(), body->getArgument(0), body->getArgument(1),
-                                                     body->getArguments().drop_front(4), body->getArgument(2),
-                                                     body->getArgument(3), op.getWeightDecay().convertToDouble());
+    SmallVector<Value> after =
+        optimizer.buildUpdate(builder, op.getLoc(), body->getArgument(0), body->getArgument(1),
+                              body->getArguments().drop_front(4), body->getArgument(2),
+                              body->getArgument(3), op.getWeightDecay().convertToDouble());
     func::ReturnOp::create(builder, op.getLoc(), after);
     SmallVector<Tensor> updated;
     if (failed(Interpreter().interpret(function, arguments, updated)))
@@ -122,52 +130,59 @@ LogicalResult StepInterpreter::update(train::UpdateOp op, bool isCommitted) {
 
 void StepInterpreter::installHandlers() {
   interpreter.parameters = inputs.values;
-  interpreter.handle("train.read", [this](Interpreter &, Operation *op, Operands, Results &results) {
-    auto read = cast<train::ReadOp>(op);
-    if (auto slab = module.lookupSymbol<train::SlabOp>(read.getSymbolAttr()))
-      results.push_back(readSlab(slab));
-    else
-      results.push_back(valueOf(read.getSymbol(), cast<RankedTensorType>(read.getValue().getType())));
-    return success();
-  });
-  interpreter.handle("train.gradient", [this](Interpreter &, Operation *op, Operands operands, Results &) {
-    result.gradients[cast<train::GradientOp>(op).getParameter().str()] = operands[0];
-    return success();
-  });
-  interpreter.handle("train.norm", [](Interpreter &, Operation *, Operands operands, Results &results) {
-    double sum = 0.0;
-    for (const Tensor &operand : operands)
-      for (double element : operand.values)
-        sum += element * element;
-    results.push_back(Tensor({}, std::sqrt(sum)));
-    return success();
-  });
-  interpreter.handle("train.pack", [this](Interpreter &, Operation *op, Operands operands, Results &results) {
-    auto pack = cast<train::PackOp>(op);
-    auto slab = module.lookupSymbol<train::SlabOp>(pack.getSlabAttr());
-    Tensor packed(shapeOf(slab.getType()));
-    for (auto [operand, offset] : llvm::zip(operands, slab.getOffsets()))
-      llvm::copy(operand.values, packed.values.begin() + offset);
-    writeSlab(slab, packed, result.gradients);
-    results.push_back(std::move(packed));
-    return success();
-  });
-  interpreter.handle("train.commit", [this](Interpreter &self, Operation *op, Operands operands, Results &) {
-    committed = operands[0].values[0] != 0.0;
-    SmallVector<Tensor> none;
-    return self.interpretBlock(cast<train::CommitOp>(op).getBody().front(), {}, none);
-  });
+  interpreter.handle(
+      "train.read", [this](Interpreter &, Operation *op, Operands, Results &results) {
+        auto read = cast<train::ReadOp>(op);
+        if (auto slab = module.lookupSymbol<train::SlabOp>(read.getSymbolAttr()))
+          results.push_back(readSlab(slab));
+        else
+          results.push_back(
+              valueOf(read.getSymbol(), cast<RankedTensorType>(read.getValue().getType())));
+        return success();
+      });
+  interpreter.handle(
+      "train.gradient", [this](Interpreter &, Operation *op, Operands operands, Results &) {
+        result.gradients[cast<train::GradientOp>(op).getParameter().str()] = operands[0];
+        return success();
+      });
+  interpreter.handle("train.norm",
+                     [](Interpreter &, Operation *, Operands operands, Results &results) {
+                       double sum = 0.0;
+                       for (const Tensor &operand : operands)
+                         for (double element : operand.values)
+                           sum += element * element;
+                       results.push_back(Tensor({}, std::sqrt(sum)));
+                       return success();
+                     });
+  interpreter.handle("train.pack",
+                     [this](Interpreter &, Operation *op, Operands operands, Results &results) {
+                       auto pack = cast<train::PackOp>(op);
+                       auto slab = module.lookupSymbol<train::SlabOp>(pack.getSlabAttr());
+                       Tensor packed(shapeOf(slab.getType()));
+                       for (auto [operand, offset] : llvm::zip(operands, slab.getOffsets()))
+                         llvm::copy(operand.values, packed.values.begin() + offset);
+                       writeSlab(slab, packed, result.gradients);
+                       results.push_back(std::move(packed));
+                       return success();
+                     });
+  interpreter.handle(
+      "train.commit", [this](Interpreter &self, Operation *op, Operands operands, Results &) {
+        committed = operands[0].values[0] != 0.0;
+        SmallVector<Tensor> none;
+        return self.interpretBlock(cast<train::CommitOp>(op).getBody().front(), {}, none);
+      });
   interpreter.handle("train.update", [this](Interpreter &, Operation *op, Operands, Results &) {
     return update(cast<train::UpdateOp>(op), committed);
   });
-  interpreter.handle("train.write", [this](Interpreter &, Operation *op, Operands operands, Results &) {
-    auto write = cast<train::WriteOp>(op);
-    if (auto slab = module.lookupSymbol<train::SlabOp>(write.getSymbolAttr()))
-      writeSlab(slab, operands[0], result.updated);
-    else if (committed)
-      result.updated[write.getSymbol().str()] = operands[0];
-    return success();
-  });
+  interpreter.handle("train.write",
+                     [this](Interpreter &, Operation *op, Operands operands, Results &) {
+                       auto write = cast<train::WriteOp>(op);
+                       if (auto slab = module.lookupSymbol<train::SlabOp>(write.getSymbolAttr()))
+                         writeSlab(slab, operands[0], result.updated);
+                       else if (committed)
+                         result.updated[write.getSymbol().str()] = operands[0];
+                       return success();
+                     });
 }
 
 FailureOr<StepResult> StepInterpreter::run() {
@@ -176,7 +191,8 @@ FailureOr<StepResult> StepInterpreter::run() {
   std::vector<std::string> names{"loss_sum", "loss_weight"};
   if (function) {
     names.clear();
-    for (StringRef name : cast<train::FuncOp>(function).getReturn().getNames().getAsValueRange<StringAttr>())
+    for (StringRef name :
+         cast<train::FuncOp>(function).getReturn().getNames().getAsValueRange<StringAttr>())
       names.push_back(name.str());
   } else {
     auto models = module.getOps<nn::ModelOp>();
@@ -193,7 +209,8 @@ FailureOr<StepResult> StepInterpreter::run() {
 }
 
 FailureOr<StepResult> interpretStep(ModuleOp module, const StepInputs &inputs) {
-  module.getContext()->loadDialect<func::FuncDialect>(); // update rules are interpreted as functions
+  module.getContext()
+      ->loadDialect<func::FuncDialect>(); // update rules are interpreted as functions
   return StepInterpreter(module, inputs).run();
 }
 
@@ -213,7 +230,8 @@ StepInputs makeInputs(ModuleOp module, uint64_t seed) {
       else if (auto init = dyn_cast<nn::NormalInitAttr>(parameter.getInit()))
         element = rounded(init.getMean() + init.getDeviation() * normal(generator));
       else if (auto uniform = dyn_cast<nn::UniformInitAttr>(parameter.getInit()))
-        element = rounded(std::uniform_real_distribution<double>(uniform.getLow(), uniform.getHigh())(generator));
+        element = rounded(
+            std::uniform_real_distribution<double>(uniform.getLow(), uniform.getHigh())(generator));
     }
     inputs.values[parameter.getName().str()] = std::move(tensor);
   }
@@ -231,7 +249,8 @@ StepInputs makeInputs(ModuleOp module, uint64_t seed) {
         value = isa<FloatType>(element)
                     ? rounded(normal(generator))
                     : static_cast<double>(std::uniform_int_distribution<int64_t>(
-                          range ? std::max<int64_t>(0, range[0]) : 0, range ? range[1] - 1 : 1)(generator));
+                          range ? std::max<int64_t>(0, range[0]) : 0,
+                          range ? range[1] - 1 : 1)(generator));
     inputs.inputs.push_back(std::move(tensor));
   }
   return inputs;

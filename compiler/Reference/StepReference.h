@@ -1,7 +1,8 @@
 //===- StepReference.h - One training step in double precision ------------===//
 //
-// Interprets a module at any point before plan-memory: an nn.model (loss only), train.func @step before and after the optimizer, with updates or with slabs. So
-// the same inputs can be followed through every pass.
+// Interprets a module at any point before plan-memory: an nn.model (loss only), train.func @step
+// before and after the optimizer, with updates or with slabs. So the same inputs can be followed
+// through every pass.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,11 +36,13 @@ struct StepResult {
 /// Fails after emitting an error at the op that could not be interpreted.
 mlir::FailureOr<StepResult> interpretStep(mlir::ModuleOp module, const StepInputs &inputs);
 
-/// Values of the kind the program expects: parameters by their initialisers, normal data, integers in their ranges, row weights of one. A pure function of the
-/// module and the seed. The module holds an nn.model after the Import phase.
+/// Values of the kind the program expects: parameters by their initialisers, normal data, integers
+/// in their ranges, row weights of one. A pure function of the module and the seed. The module
+/// holds an nn.model after the Import phase.
 StepInputs makeInputs(mlir::ModuleOp module, uint64_t seed);
 
-/// The largest difference, relative to the largest magnitude of the first; infinite where shapes differ or one is not a number.
+/// The largest difference, relative to the largest magnitude of the first; infinite where shapes
+/// differ or one is not a number.
 double relativeDifference(const Tensor &expected, const Tensor &actual);
 
 } // namespace descent::reference

@@ -1,7 +1,9 @@
 //===- Files.cpp - Tensors in the files a training program reads and writes ===//
 //
-// The compiler may not link the runtime, whose readers are for large files anyway. What `descent verify` needs is small: stored zip members (APPNOTE.TXT 4.3)
-// holding NumPy arrays of version 1.0, and safetensors of f32. A zip library would be a dependency for one local header and one directory entry.
+// The compiler may not link the runtime, whose readers are for large files anyway. What `descent
+// verify` needs is small: stored zip members (APPNOTE.TXT 4.3) holding NumPy arrays of version 1.0,
+// and safetensors of f32. A zip library would be a dependency for one local header and one
+// directory entry.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +22,9 @@ using namespace llvm;
 
 namespace descent {
 
-static Error refuse(const Twine &message) { return createStringError(inconvertibleErrorCode(), message); }
+static Error refuse(const Twine &message) {
+  return createStringError(inconvertibleErrorCode(), message);
+}
 
 static Error writeFile(const std::string &path, StringRef bytes) {
   std::error_code code;
@@ -40,7 +44,8 @@ static std::string npyBytes(const NamedArray &array) {
     shape += std::to_string(size) + ", ";
   std::string header = std::string("{'descr': '") + (array.isInteger ? "<i4" : "<f4") +
                        "', 'fortran_order': False, 'shape': (" + shape + "), }";
-  header += std::string(63 - (header.size() + 10) % 64, ' ') + "\n"; // data starts at a multiple of 64
+  header +=
+      std::string(63 - (header.size() + 10) % 64, ' ') + "\n"; // data starts at a multiple of 64
   std::string bytes("\x93NUMPY\x01\x00", 8);
   raw_string_ostream stream(bytes);
   support::endian::Writer writer(stream, endianness::little);
@@ -57,7 +62,8 @@ static std::string npyBytes(const NamedArray &array) {
 Error writeNpz(const std::string &path, const std::vector<NamedArray> &arrays) {
   std::string file, directory;
   raw_string_ostream fileStream(file), directoryStream(directory);
-  support::endian::Writer out(fileStream, endianness::little), index(directoryStream, endianness::little);
+  support::endian::Writer out(fileStream, endianness::little),
+      index(directoryStream, endianness::little);
   for (const NamedArray &array : arrays) {
     std::string name = array.name + ".npy", bytes = npyBytes(array);
     auto size = static_cast<uint32_t>(bytes.size()), offset = static_cast<uint32_t>(file.size());
@@ -65,7 +71,7 @@ Error writeNpz(const std::string &path, const std::vector<NamedArray> &arrays) {
     auto common = [&](support::endian::Writer &w) { // from "version needed" to "extra field length"
       w.write<uint16_t>(20);
       w.write<uint16_t>(0);
-      w.write<uint16_t>(0); // stored
+      w.write<uint16_t>(0);          // stored
       w.write<uint32_t>(0x00210000); // 1980-01-01, so that equal arrays make equal files
       w.write<uint32_t>(crc);
       w.write<uint32_t>(size);
@@ -107,7 +113,8 @@ Error writeSafetensors(const std::string &path, const reference::NamedTensors &t
     size_t begin = data.size();
     for (double value : tensor.values)
       writer.write<float>(static_cast<float>(value));
-    header[name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
+    header[name] = {
+        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
   }
   std::string text = header.dump();
   text += std::string((8 - text.size() % 8) % 8, ' ');
@@ -139,8 +146,8 @@ Expected<reference::NamedTensors> readSafetensors(const std::string &path) {
     if (begin + 4 * static_cast<uint64_t>(tensor.size()) > data.size())
       return refuse(path + ": " + name + " reaches beyond the end of the file");
     for (int64_t i = 0; i < tensor.size(); ++i)
-      tensor.values[static_cast<size_t>(i)] =
-          support::endian::read<float, endianness::little>(data.data() + begin + 4 * static_cast<uint64_t>(i));
+      tensor.values[static_cast<size_t>(i)] = support::endian::read<float, endianness::little>(
+          data.data() + begin + 4 * static_cast<uint64_t>(i));
     tensors[name] = std::move(tensor);
   }
   return tensors;

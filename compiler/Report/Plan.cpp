@@ -11,9 +11,9 @@
 #include "passes/Codegen/KernelFunction.h"
 #include "passes/Schedule/Lifetimes.h"
 
+#include "mlir/Support/DebugStringHelper.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "mlir/Support/DebugStringHelper.h"
 
 #define FMT_HEADER_ONLY
 #include <fmt/format.h>
@@ -46,25 +46,31 @@ static std::string typeText(ShapedType type) {
 
 static void readMemory(Plan &plan, ModuleOp schedule) {
   for (auto arena : schedule.getOps<exec::ArenaOp>())
-    plan.memory = {static_cast<int64_t>(arena.getSize()),        static_cast<int64_t>(arena.getLowerBound()),
-                   static_cast<int64_t>(arena.getParameters()),  static_cast<int64_t>(arena.getGradients()),
-                   static_cast<int64_t>(arena.getOptimizer()),   static_cast<int64_t>(arena.getActivations()),
-                   static_cast<int64_t>(arena.getWorkspace()),   0};
+    plan.memory = {
+        static_cast<int64_t>(arena.getSize()),       static_cast<int64_t>(arena.getLowerBound()),
+        static_cast<int64_t>(arena.getParameters()), static_cast<int64_t>(arena.getGradients()),
+        static_cast<int64_t>(arena.getOptimizer()),  static_cast<int64_t>(arena.getActivations()),
+        static_cast<int64_t>(arena.getWorkspace()),  0};
 }
 
-/// The launch of @step at which most transient bytes are alive, and the ten largest things alive then.
+/// The launch of @step at which most transient bytes are alive, and the ten largest things alive
+/// then.
 static void readPeak(Plan &plan, ModuleOp schedule, exec::ProgramOp step) {
   int64_t end = 0;
-  llvm::MapVector<int64_t, Plan::Buffer> places; // by offset and first launch: views of one place count once
+  llvm::MapVector<int64_t, Plan::Buffer>
+      places; // by offset and first launch: views of one place count once
   std::vector<Plan::Buffer> buffers;
   llvm::DenseSet<std::pair<int64_t, int64_t>> seen;
   for (auto buffer : step.getBody().getOps<exec::BufferOp>()) {
-    if (!seen.insert({static_cast<int64_t>(buffer.getOffset()), static_cast<int64_t>(buffer.getFirst())}).second)
+    if (!seen.insert({static_cast<int64_t>(buffer.getOffset()),
+                      static_cast<int64_t>(buffer.getFirst())})
+             .second)
       continue;
     auto type = cast<MemRefType>(buffer.getBuffer().getType());
-    buffers.push_back({buffer.getSource().str(), buffer.getCategory().str(), typeText(type),
-                       schedule::bytesOf(RankedTensorType::get(type.getShape(), type.getElementType())),
-                       static_cast<int64_t>(buffer.getFirst()), static_cast<int64_t>(buffer.getLast())});
+    buffers.push_back(
+        {buffer.getSource().str(), buffer.getCategory().str(), typeText(type),
+         schedule::bytesOf(RankedTensorType::get(type.getShape(), type.getElementType())),
+         static_cast<int64_t>(buffer.getFirst()), static_cast<int64_t>(buffer.getLast())});
     end = std::max(end, buffers.back().last);
   }
   int64_t most = -1;
@@ -84,8 +90,10 @@ static void readPeak(Plan &plan, ModuleOp schedule, exec::ProgramOp step) {
   for (auto storage : schedule.getOps<exec::StorageOp>())
     if (storage.getCategory().starts_with("slab.") || storage.getCategory() == "inputs")
       plan.largestAtPeak.push_back({storage.getSymName().str(), storage.getCategory().str(),
-                                    typeText(storage.getTensorType()), schedule::bytesOf(storage.getType()), 0, end});
-  llvm::stable_sort(plan.largestAtPeak, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
+                                    typeText(storage.getTensorType()),
+                                    schedule::bytesOf(storage.getType()), 0, end});
+  llvm::stable_sort(plan.largestAtPeak,
+                    [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
   if (plan.largestAtPeak.size() > 10)
     plan.largestAtPeak.resize(10);
 }
@@ -95,10 +103,11 @@ static void readParameters(Plan &plan, ModuleOp schedule) {
     if (storage.getCategory() != "parameters")
       continue;
     auto group = storage->getAttrOfType<StringAttr>("group");
-    plan.parameters.push_back({storage.getSymName().str(), group ? group.str() : "", typeText(storage.getTensorType()),
-                               storage->getAttrOfType<FloatAttr>("rate_scale").getValueAsDouble(),
-                               storage->getAttrOfType<FloatAttr>("weight_decay").getValueAsDouble(),
-                               !storage->hasAttr("frozen"), storage.getTensorType().getNumElements()});
+    plan.parameters.push_back(
+        {storage.getSymName().str(), group ? group.str() : "", typeText(storage.getTensorType()),
+         storage->getAttrOfType<FloatAttr>("rate_scale").getValueAsDouble(),
+         storage->getAttrOfType<FloatAttr>("weight_decay").getValueAsDouble(),
+         !storage->hasAttr("frozen"), storage.getTensorType().getNumElements()});
   }
 }
 
@@ -141,7 +150,8 @@ Plan makePlan(ModuleOp schedule, ModuleOp kernels) {
 }
 
 static std::string lever(const Plan::Memory &memory) {
-  int64_t largest = std::max({memory.parameters, memory.gradients, memory.optimizer, memory.activations, memory.workspace});
+  int64_t largest = std::max({memory.parameters, memory.gradients, memory.optimizer,
+                              memory.activations, memory.workspace});
   if (largest == memory.activations || largest == memory.workspace)
     return "a smaller batch.size shrinks activations and workspace in proportion";
   if (largest == memory.optimizer)
@@ -161,13 +171,15 @@ std::string printPlan(const Plan &plan) {
   line("  {:<14}{:>12}", "optimizer", formatBytes(m.optimizer));
   line("  {:<14}{:>12}", "activations", formatBytes(m.activations));
   line("  {:<14}{:>12}", "workspace", formatBytes(m.workspace));
-  line("  {:<14}{:>12}   no placement can go below {}", "peak", formatBytes(m.peak), formatBytes(m.lowerBound));
+  line("  {:<14}{:>12}   no placement can go below {}", "peak", formatBytes(m.peak),
+       formatBytes(m.lowerBound));
   line("  {:<14}{:>12}   besides, for each thread", "scratch", formatBytes(m.threadScratch));
   line("  To shrink the largest part: {}.", lever(m));
   line("\nLargest at the peak (launch {})", plan.peakLaunch);
   line("  {:>12}  {:<18}{:<22}{:<14}{}", "size", "category", "type", "launches", "source");
   for (const auto &b : plan.largestAtPeak)
-    line("  {:>12}  {:<18}{:<22}{:<14}{}", formatBytes(b.bytes), b.category, b.type, fmt::format("{} - {}", b.first, b.last), b.source);
+    line("  {:>12}  {:<18}{:<22}{:<14}{}", formatBytes(b.bytes), b.category, b.type,
+         fmt::format("{} - {}", b.first, b.last), b.source);
 
   int64_t total = 0;
   for (const auto &p : plan.parameters)
@@ -175,10 +187,12 @@ std::string printPlan(const Plan &plan) {
   line("\nParameters ({} tensors, {} values)", plan.parameters.size(), total);
   line("  {:<28}{:<18}{:<14}{:>10}{:>10}", "name", "type", "group", "lr scale", "decay");
   for (const auto &p : plan.parameters)
-    line("  {:<28}{:<18}{:<14}{:>10}{:>10}", p.name, p.shape, p.trainable ? p.group : "frozen", p.rateScale, p.weightDecay);
+    line("  {:<28}{:<18}{:<14}{:>10}{:>10}", p.name, p.shape, p.trainable ? p.group : "frozen",
+         p.rateScale, p.weightDecay);
 
   line("\nKernels of a step");
-  line("  {:<44}{:<10}{:>8}{:>7}{:>12}{:>12}  {}", "name", "kind", "launches", "tasks", "MFLOP", "MB", "holds");
+  line("  {:<44}{:<10}{:>8}{:>7}{:>12}{:>12}  {}", "name", "kind", "launches", "tasks", "MFLOP",
+       "MB", "holds");
   double flops = 0.0, bytes = 0.0;
   int64_t launches = 0;
   for (const auto &k : plan.kernels) {
@@ -186,7 +200,8 @@ std::string printPlan(const Plan &plan) {
     flops += n * k.flops;
     bytes += n * k.bytes;
     launches += k.launches;
-    line("  {:<44}{:<10}{:>8}{:>7}{:>12.2f}{:>12.2f}  {}", k.name, k.kind, k.launches, k.tasks, k.flops / 1e6, k.bytes / 1e6, k.sources);
+    line("  {:<44}{:<10}{:>8}{:>7}{:>12.2f}{:>12.2f}  {}", k.name, k.kind, k.launches, k.tasks,
+         k.flops / 1e6, k.bytes / 1e6, k.sources);
   }
   line("  {:<54}{:>8}{:>7}{:>12.2f}{:>12.2f}", "in all", launches, "", flops / 1e6, bytes / 1e6);
   return out;
@@ -206,13 +221,31 @@ std::string printPlanJson(const Plan &plan) {
                     {"thread_scratch_bytes", m.threadScratch}};
   json["largest_at_peak"] = ordered_json::array();
   for (const auto &b : plan.largestAtPeak)
-    json["largest_at_peak"].push_back({{"source", b.source}, {"category", b.category}, {"type", b.type}, {"bytes", b.bytes}, {"first_launch", b.first}, {"last_launch", b.last}});
+    json["largest_at_peak"].push_back({{"source", b.source},
+                                       {"category", b.category},
+                                       {"type", b.type},
+                                       {"bytes", b.bytes},
+                                       {"first_launch", b.first},
+                                       {"last_launch", b.last}});
   json["parameters"] = ordered_json::array();
   for (const auto &p : plan.parameters)
-    json["parameters"].push_back({{"name", p.name}, {"type", p.shape}, {"elements", p.elements}, {"group", p.group}, {"lr_scale", p.rateScale}, {"weight_decay", p.weightDecay}, {"trainable", p.trainable}});
+    json["parameters"].push_back({{"name", p.name},
+                                  {"type", p.shape},
+                                  {"elements", p.elements},
+                                  {"group", p.group},
+                                  {"lr_scale", p.rateScale},
+                                  {"weight_decay", p.weightDecay},
+                                  {"trainable", p.trainable}});
   json["kernels"] = ordered_json::array();
   for (const auto &k : plan.kernels)
-    json["kernels"].push_back({{"name", k.name}, {"kind", k.kind}, {"sources", k.sources}, {"launches", k.launches}, {"tasks", k.tasks}, {"scratch_bytes", k.scratch}, {"flops", k.flops}, {"bytes", k.bytes}});
+    json["kernels"].push_back({{"name", k.name},
+                               {"kind", k.kind},
+                               {"sources", k.sources},
+                               {"launches", k.launches},
+                               {"tasks", k.tasks},
+                               {"scratch_bytes", k.scratch},
+                               {"flops", k.flops},
+                               {"bytes", k.bytes}});
   return json.dump(2) + "\n";
 }
 

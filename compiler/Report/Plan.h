@@ -13,14 +13,16 @@ namespace descent {
 /// The facts behind `descent plan`. All sizes in bytes.
 struct Plan {
   struct Memory {
-    int64_t peak = 0, lowerBound = 0, parameters = 0, gradients = 0, optimizer = 0, activations = 0, workspace = 0, threadScratch = 0;
+    int64_t peak = 0, lowerBound = 0, parameters = 0, gradients = 0, optimizer = 0, activations = 0,
+            workspace = 0, threadScratch = 0;
   } memory;
   struct Buffer {
     std::string source, category, type;
     int64_t bytes = 0, first = 0, last = 0; ///< launches
   };
-  std::vector<Buffer> largestAtPeak; ///< at most ten, largest first; persistent ones have first 0 and last the end
-  int64_t peakLaunch = 0;            ///< of @step
+  std::vector<Buffer>
+      largestAtPeak; ///< at most ten, largest first; persistent ones have first 0 and last the end
+  int64_t peakLaunch = 0; ///< of @step
   struct Parameter {
     std::string name, group, shape;
     double rateScale = 1.0, weightDecay = 0.0;

@@ -1,10 +1,15 @@
 //===- CpuCodegen.cpp - Kernel modules to machine code --------------------===//
 //
-// Code generation runs at -O3 without LLVM's middle-end passes: they gain nothing on what the generators emit, and cost compile time.
+// Code generation runs at -O3 without LLVM's middle-end passes: they gain nothing on what the
+// generators emit, and cost compile time.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Target/CpuCodegen.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "passes/Codegen/KernelFunction.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -14,10 +19,6 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
-#include "mlir/IR/Verifier.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Target/LLVMIR/Export.h"
-#include "passes/Codegen/KernelFunction.h"
 
 using namespace mlir;
 
@@ -66,7 +67,8 @@ void setTarget(llvm::Module &module, const llvm::TargetMachine &machine) {
   module.setTargetTriple(machine.getTargetTriple());
 }
 
-/// A module translated to LLVM IR with what its compilation needs. The order of members is the order of their dependence.
+/// A module translated to LLVM IR with what its compilation needs. The order of members is the
+/// order of their dependence.
 struct Translated {
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::Module> module;
@@ -75,7 +77,8 @@ struct Translated {
 FailureOr<Translated> translate(ModuleOp module) {
   Translated result;
   result.context = std::make_unique<llvm::LLVMContext>();
-  result.module = translateModuleToLLVMIR(module, *result.context, module.getName().value_or("descent_kernels"));
+  result.module = translateModuleToLLVMIR(module, *result.context,
+                                          module.getName().value_or("descent_kernels"));
   if (!result.module)
     return module.emitError("cannot be translated to LLVM IR");
   return result;
@@ -91,7 +94,8 @@ LogicalResult setTarget(llvm::Module &module, const CpuTarget &target, Location 
   return success();
 }
 
-FailureOr<SmallVector<char, 0>> compileToObject(llvm::Module &module, const CpuTarget &target, Location where) {
+FailureOr<SmallVector<char, 0>> compileToObject(llvm::Module &module, const CpuTarget &target,
+                                                Location where) {
   auto machine = createMachine(target, where);
   if (!machine)
     return failure();
@@ -147,7 +151,8 @@ FailureOr<std::unique_ptr<KernelJit>> KernelJit::load(ArrayRef<char> object, Loc
   if (!process)
     return refuse(process.takeError());
   (*jit)->getMainJITDylib().addGenerator(std::move(*process));
-  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(StringRef(object.data(), object.size()), "kernels");
+  auto buffer =
+      llvm::MemoryBuffer::getMemBufferCopy(StringRef(object.data(), object.size()), "kernels");
   if (llvm::Error error = (*jit)->addObjectFile(std::move(buffer)))
     return refuse(std::move(error));
   return std::unique_ptr<KernelJit>(new KernelJit(std::move(*jit)));

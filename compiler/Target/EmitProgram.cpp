@@ -1,9 +1,11 @@
 //===- EmitProgram.cpp - From the schedule to the ABI's tables ------------===//
 //
-// Builds LLVM IR directly: the tables are constants whose layout must be that of abi.h, and a constant struct says so most plainly. Every struct type
-// built here is checked against the size the C compiler gives it.
+// Builds LLVM IR directly: the tables are constants whose layout must be that of abi.h, and a
+// constant struct says so most plainly. Every struct type built here is checked against the size
+// the C compiler gives it.
 //
-// A program's function computes addresses (arena + constant), fills an array of pointers and calls descent_launch, once a launch.
+// A program's function computes addresses (arena + constant), fills an array of pointers and calls
+// descent_launch, once a launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +42,8 @@ namespace {
 
 class ProgramEmitter {
 public:
-  ProgramEmitter(ModuleOp plan, ModuleOp kernels, const ProgramOptions &options, llvm::LLVMContext &context)
+  ProgramEmitter(ModuleOp plan, ModuleOp kernels, const ProgramOptions &options,
+                 llvm::LLVMContext &context)
       : plan(plan), kernels(kernels), options(options), builder(context),
         module(std::make_unique<llvm::Module>("descent_program", context)) {
     pointer = builder.getPtrTy();
@@ -54,9 +57,12 @@ private:
   llvm::Constant *i32(int64_t value) { return builder.getInt32(static_cast<uint32_t>(value)); }
   llvm::Constant *i64(int64_t value) { return builder.getInt64(static_cast<uint64_t>(value)); }
   llvm::Constant *f64(double value) { return llvm::ConstantFP::get(builder.getDoubleTy(), value); }
-  llvm::Constant *structure(ArrayRef<llvm::Constant *> fields) { return llvm::ConstantStruct::getAnon(fields); }
+  llvm::Constant *structure(ArrayRef<llvm::Constant *> fields) {
+    return llvm::ConstantStruct::getAnon(fields);
+  }
   /// A private array and its length, as two fields.
-  void appendTable(SmallVectorImpl<llvm::Constant *> &fields, ArrayRef<llvm::Constant *> rows, size_t rowBytes);
+  void appendTable(SmallVectorImpl<llvm::Constant *> &fields, ArrayRef<llvm::Constant *> rows,
+                   size_t rowBytes);
   llvm::Constant *tensor(StringRef name, ShapedType type, int64_t offset);
 
   // Tables.
@@ -86,13 +92,14 @@ llvm::Constant *ProgramEmitter::text(StringRef value) {
   llvm::Constant *&entry = texts[value];
   if (!entry) {
     auto *bytes = llvm::ConstantDataArray::getString(builder.getContext(), value);
-    entry = new llvm::GlobalVariable(*module, bytes->getType(), true, llvm::GlobalValue::PrivateLinkage, bytes);
+    entry = new llvm::GlobalVariable(*module, bytes->getType(), true,
+                                     llvm::GlobalValue::PrivateLinkage, bytes);
   }
   return entry;
 }
 
-void ProgramEmitter::appendTable(SmallVectorImpl<llvm::Constant *> &fields, ArrayRef<llvm::Constant *> rows,
-                                 size_t rowBytes) {
+void ProgramEmitter::appendTable(SmallVectorImpl<llvm::Constant *> &fields,
+                                 ArrayRef<llvm::Constant *> rows, size_t rowBytes) {
   llvm::Constant *address = llvm::ConstantPointerNull::get(pointer);
   if (!rows.empty()) {
     auto *type = llvm::ArrayType::get(rows[0]->getType(), rows.size());
@@ -120,7 +127,8 @@ llvm::Constant *ProgramEmitter::tensor(StringRef name, ShapedType type, int64_t 
     shape[axis] = i64(size);
   int64_t bytes = type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
   return structure({text(name), i32(dtypeOf(type.getElementType())), i32(type.getRank()),
-                    llvm::ConstantArray::get(llvm::ArrayType::get(builder.getInt64Ty(), DESCENT_MAX_RANK), shape),
+                    llvm::ConstantArray::get(
+                        llvm::ArrayType::get(builder.getInt64Ty(), DESCENT_MAX_RANK), shape),
                     i64(offset), i64(bytes)});
 }
 
@@ -131,14 +139,20 @@ llvm::Constant *ProgramEmitter::parameterRow(exec::StorageOp storage) {
   };
   Attribute attribute = storage->getAttr("init");
   auto init = llvm::TypeSwitch<Attribute, Initializer>(attribute)
-                  .Case<nn::ConstantInitAttr>([](auto a) { return Initializer{DESCENT_INIT_CONSTANT, a.getValue(), 0.0}; })
-                  .Case<nn::NormalInitAttr>([](auto a) { return Initializer{DESCENT_INIT_NORMAL, a.getMean(), a.getDeviation()}; })
-                  .Case<nn::UniformInitAttr>([](auto a) { return Initializer{DESCENT_INIT_UNIFORM, a.getLow(), a.getHigh()}; })
+                  .Case<nn::ConstantInitAttr>([](auto a) {
+                    return Initializer{DESCENT_INIT_CONSTANT, a.getValue(), 0.0};
+                  })
+                  .Case<nn::NormalInitAttr>([](auto a) {
+                    return Initializer{DESCENT_INIT_NORMAL, a.getMean(), a.getDeviation()};
+                  })
+                  .Case<nn::UniformInitAttr>([](auto a) {
+                    return Initializer{DESCENT_INIT_UNIFORM, a.getLow(), a.getHigh()};
+                  })
                   .Default([](Attribute) { return Initializer{}; });
   auto gradient = storage->getAttrOfType<IntegerAttr>("gradient");
   auto group = storage->getAttrOfType<StringAttr>("group");
-  return structure({tensor(storage.getSymName(), storage.getTensorType(), storage.getOffset()), i32(init.kind),
-                    i32(!storage->hasAttr("frozen")), f64(init.a), f64(init.b),
+  return structure({tensor(storage.getSymName(), storage.getTensorType(), storage.getOffset()),
+                    i32(init.kind), i32(!storage->hasAttr("frozen")), f64(init.a), f64(init.b),
                     i64(gradient ? gradient.getInt() : -1), text(group ? group.getValue() : ""),
                     f64(storage->getAttrOfType<FloatAttr>("rate_scale").getValueAsDouble()),
                     f64(storage->getAttrOfType<FloatAttr>("weight_decay").getValueAsDouble())});
@@ -155,9 +169,9 @@ llvm::Constant *ProgramEmitter::inputRow(exec::StorageOp storage) {
   auto ignore = storage->getAttrOfType<IntegerAttr>("nn.ignore_index");
   StringRef name = storage.getSymName();
   name.consume_front("input:");
-  return structure({tensor(name, storage.getTensorType(), storage.getOffset()), i32(code), i32(bounds ? 1 : 0),
-                    i64(bounds ? bounds[0] : 0), i64(bounds ? bounds[1] : 0), i64(ignore ? ignore.getInt() : 0),
-                    i32(ignore ? 1 : 0), i32(0)});
+  return structure({tensor(name, storage.getTensorType(), storage.getOffset()), i32(code),
+                    i32(bounds ? 1 : 0), i64(bounds ? bounds[0] : 0), i64(bounds ? bounds[1] : 0),
+                    i64(ignore ? ignore.getInt() : 0), i32(ignore ? 1 : 0), i32(0)});
 }
 
 LogicalResult ProgramEmitter::emitKernels() {
@@ -167,16 +181,18 @@ LogicalResult ProgramEmitter::emitKernels() {
     auto scratch = function ? function->getAttrOfType<IntegerAttr>(scratchAttrName) : IntegerAttr();
     if (!tasks || !scratch)
       return kernel.emitOpError() << "@" << kernel.getSymName() << " has no generated function";
-    auto *type = llvm::FunctionType::get(builder.getVoidTy(),
-                                         {pointer, builder.getInt64Ty(), builder.getInt64Ty(), pointer}, false);
-    auto *symbol = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, kernel.getSymName(), *module);
+    auto *type = llvm::FunctionType::get(
+        builder.getVoidTy(), {pointer, builder.getInt64Ty(), builder.getInt64Ty(), pointer}, false);
+    auto *symbol = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
+                                          kernel.getSymName(), *module);
     std::string sources;
     if (auto names = kernel.getSourcesAttr())
       sources = llvm::join(names.getAsValueRange<StringAttr>(), ", ");
     KernelCost cost = costOf(kernel);
     kernelIndex[kernel.getSymName()] = static_cast<unsigned>(kernelRows.size());
-    kernelRows.push_back(structure({text(kernel.getSymName()), text(sources), symbol, i64(tasks.getInt()),
-                                    i64(scratch.getInt()), f64(cost.flops), f64(cost.bytes)}));
+    kernelRows.push_back(
+        structure({text(kernel.getSymName()), text(sources), symbol, i64(tasks.getInt()),
+                   i64(scratch.getInt()), f64(cost.flops), f64(cost.bytes)}));
     threadScratch = std::max<uint64_t>(threadScratch, static_cast<uint64_t>(scratch.getInt()));
   }
   threadScratch = llvm::alignTo(threadScratch, 64);
@@ -185,14 +201,16 @@ LogicalResult ProgramEmitter::emitKernels() {
 
 static int64_t offsetOf(Value buffer) {
   return llvm::TypeSwitch<Operation *, int64_t>(buffer.getDefiningOp())
-      .Case<exec::BufferOp, exec::GetOp>([](auto op) { return static_cast<int64_t>(op.getOffset()); });
+      .Case<exec::BufferOp, exec::GetOp>(
+          [](auto op) { return static_cast<int64_t>(op.getOffset()); });
 }
 
 llvm::Function *ProgramEmitter::programFunction(exec::ProgramOp program) {
   auto *type = llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer}, false);
   auto *function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
                                           "descent_" + program.getSymName(), *module);
-  auto launchType = llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer, pointer}, false);
+  auto launchType =
+      llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer, pointer}, false);
   llvm::FunctionCallee launch = module->getOrInsertFunction("descent_launch", launchType);
   builder.SetInsertPoint(llvm::BasicBlock::Create(builder.getContext(), "entry", function));
   unsigned most = 1;
@@ -202,12 +220,12 @@ llvm::Function *ProgramEmitter::programFunction(exec::ProgramOp program) {
   llvm::Value *operands = builder.CreateAlloca(pointer, builder.getInt32(most));
   for (auto run : program.getBody().getOps<exec::RunOp>()) {
     for (auto [index, buffer] : llvm::enumerate(run.getOperands())) {
-      llvm::Value *address = builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(), arena,
-                                                                static_cast<uint64_t>(offsetOf(buffer)));
+      llvm::Value *address = builder.CreateConstInBoundsGEP1_64(
+          builder.getInt8Ty(), arena, static_cast<uint64_t>(offsetOf(buffer)));
       builder.CreateStore(address, builder.CreateConstInBoundsGEP1_64(pointer, operands, index));
     }
-    llvm::Value *kernel = builder.CreateConstInBoundsGEP2_64(kernelTable->getValueType(), kernelTable, 0,
-                                                             kernelIndex.lookup(run.getKernel()));
+    llvm::Value *kernel = builder.CreateConstInBoundsGEP2_64(
+        kernelTable->getValueType(), kernelTable, 0, kernelIndex.lookup(run.getKernel()));
     builder.CreateCall(launch, {context, kernel, operands});
   }
   builder.CreateRetVoid();
@@ -217,19 +235,22 @@ llvm::Function *ProgramEmitter::programFunction(exec::ProgramOp program) {
 llvm::Constant *ProgramEmitter::functionRow(exec::ProgramOp program) {
   SmallVector<llvm::Constant *> outputs;
   for (auto output : program.getBody().getOps<exec::OutputOp>())
-    outputs.push_back(tensor(output.getName(), cast<MemRefType>(output.getBuffer().getType()), offsetOf(output.getBuffer())));
+    outputs.push_back(tensor(output.getName(), cast<MemRefType>(output.getBuffer().getType()),
+                             offsetOf(output.getBuffer())));
   SmallVector<llvm::Constant *> fields{text(program.getSymName()), programFunction(program)};
   appendTable(fields, outputs, sizeof(descent_tensor));
   return structure(fields);
 }
 
-/// Hash of names, shapes and types of parameters and states: what a checkpoint of this program must agree with.
+/// Hash of names, shapes and types of parameters and states: what a checkpoint of this program must
+/// agree with.
 uint64_t ProgramEmitter::planHash() {
   std::string description;
   llvm::raw_string_ostream stream(description);
   for (auto storage : plan.getOps<exec::StorageOp>())
     if (storage.getCategory() == "parameters" || storage.getCategory() == "optimizer")
-      stream << storage.getCategory() << ' ' << storage.getSymName() << ' ' << storage.getType() << '\n';
+      stream << storage.getCategory() << ' ' << storage.getSymName() << ' ' << storage.getType()
+             << '\n';
   return llvm::xxh3_64bits(description);
 }
 
@@ -254,9 +275,10 @@ FailureOr<std::unique_ptr<llvm::Module>> ProgramEmitter::run() {
     if (storage.getCategory() != "optimizer")
       continue;
     auto owner = storage->getAttrOfType<FlatSymbolRefAttr>("parameter");
-    states.push_back(structure({tensor(storage.getSymName(), storage.getTensorType(), storage.getOffset()),
-                                i32(owner ? parameterIndex.lookup(owner.getValue()) : -1), i32(0),
-                                f64(storage->getAttrOfType<FloatAttr>("initial").getValueAsDouble())}));
+    states.push_back(
+        structure({tensor(storage.getSymName(), storage.getTensorType(), storage.getOffset()),
+                   i32(owner ? parameterIndex.lookup(owner.getValue()) : -1), i32(0),
+                   f64(storage->getAttrOfType<FloatAttr>("initial").getValueAsDouble())}));
   }
   for (const auto &[key, value] : options.settings)
     settings.push_back(structure({text(key), text(value)}));
@@ -267,14 +289,19 @@ FailureOr<std::unique_ptr<llvm::Module>> ProgramEmitter::run() {
   for (auto program : plan.getOps<exec::ProgramOp>())
     functions.push_back(functionRow(program));
 
-  auto memory = structure({i64(arena.getSize()), i64(arena.getPersistent()), i64(arena.getParameters()),
-                           i64(arena.getGradients()), i64(arena.getOptimizer()), i64(arena.getActivations()),
-                           i64(arena.getWorkspace()), i64(static_cast<int64_t>(threadScratch)),
-                           i64(arena.getLowerBound())});
-  SmallVector<llvm::Constant *> fields{i32(DESCENT_ABI_VERSION), i32(sizeof(descent_program)), text(options.name),
-                                       text(versionText()), text(options.cpu.name),
+  auto memory =
+      structure({i64(arena.getSize()), i64(arena.getPersistent()), i64(arena.getParameters()),
+                 i64(arena.getGradients()), i64(arena.getOptimizer()), i64(arena.getActivations()),
+                 i64(arena.getWorkspace()), i64(static_cast<int64_t>(threadScratch)),
+                 i64(arena.getLowerBound())});
+  SmallVector<llvm::Constant *> fields{i32(DESCENT_ABI_VERSION),
+                                       i32(sizeof(descent_program)),
+                                       text(options.name),
+                                       text(versionText()),
+                                       text(options.cpu.name),
                                        text(llvm::join(options.cpu.requiredFeatures(), ",")),
-                                       i64(static_cast<int64_t>(planHash())), memory};
+                                       i64(static_cast<int64_t>(planHash())),
+                                       memory};
   appendTable(fields, parameters, sizeof(descent_parameter));
   appendTable(fields, states, sizeof(descent_state));
   appendTable(fields, inputs, sizeof(descent_input));
@@ -282,15 +309,17 @@ FailureOr<std::unique_ptr<llvm::Module>> ProgramEmitter::run() {
   appendTable(fields, settings, sizeof(descent_setting));
   appendTable(fields, functions, sizeof(descent_function));
   llvm::Constant *program = structure(fields);
-  layoutBroken |= module->getDataLayout().getTypeAllocSize(program->getType()) != sizeof(descent_program);
+  layoutBroken |=
+      module->getDataLayout().getTypeAllocSize(program->getType()) != sizeof(descent_program);
   if (layoutBroken)
     return plan.emitError("internal: a table of the program has another layout than abi.h");
-  new llvm::GlobalVariable(*module, program->getType(), true, llvm::GlobalValue::ExternalLinkage, program,
-                           DESCENT_PROGRAM_SYMBOL);
+  new llvm::GlobalVariable(*module, program->getType(), true, llvm::GlobalValue::ExternalLinkage,
+                           program, DESCENT_PROGRAM_SYMBOL);
   return std::move(module);
 }
 
-FailureOr<std::unique_ptr<llvm::Module>> emitProgram(ModuleOp plan, ModuleOp kernels, const ProgramOptions &options,
+FailureOr<std::unique_ptr<llvm::Module>> emitProgram(ModuleOp plan, ModuleOp kernels,
+                                                     const ProgramOptions &options,
                                                      llvm::LLVMContext &context) {
   return ProgramEmitter(plan, kernels, options, context).run();
 }

@@ -25,14 +25,18 @@ struct ProgramOptions {
   CpuTarget cpu;
 };
 
-/// Builds the module that exports DESCENT_PROGRAM_SYMBOL: tables of parameters, states, inputs, kernels and settings, and one function for each
-/// exec.program. `plan` is the module after plan-memory; `kernels` holds the kernel functions, before or after lowering, with their tasks and scratch.
-/// The kernels are declared, not defined: they are compiled to objects of their own. Errors are emitted.
-mlir::FailureOr<std::unique_ptr<llvm::Module>> emitProgram(mlir::ModuleOp plan, mlir::ModuleOp kernels,
+/// Builds the module that exports DESCENT_PROGRAM_SYMBOL: tables of parameters, states, inputs,
+/// kernels and settings, and one function for each exec.program. `plan` is the module after
+/// plan-memory; `kernels` holds the kernel functions, before or after lowering, with their tasks
+/// and scratch. The kernels are declared, not defined: they are compiled to objects of their own.
+/// Errors are emitted.
+mlir::FailureOr<std::unique_ptr<llvm::Module>> emitProgram(mlir::ModuleOp plan,
+                                                           mlir::ModuleOp kernels,
                                                            const ProgramOptions &options,
                                                            llvm::LLVMContext &context);
 
-/// Arithmetic and traffic of one launch of a kernel: the cost of the ops inside, and each operand and result once.
+/// Arithmetic and traffic of one launch of a kernel: the cost of the ops inside, and each operand
+/// and result once.
 struct KernelCost {
   double flops = 0.0, bytes = 0.0;
 };

@@ -1,7 +1,8 @@
 //===- Link.cpp - From objects to a training program ----------------------===//
 //
-// Linking goes through the C++ compiler driver of the machine, which knows where its C++ and OpenMP libraries are. Objects are written to a private
-// folder and the result is renamed into place, so that a failed or interrupted link never leaves half a program.
+// Linking goes through the C++ compiler driver of the machine, which knows where its C++ and OpenMP
+// libraries are. Objects are written to a private folder and the result is renamed into place, so
+// that a failed or interrupted link never leaves half a program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,9 @@ using namespace llvm;
 
 namespace descent {
 
-static Error refuse(const Twine &message) { return createStringError(inconvertibleErrorCode(), message); }
+static Error refuse(const Twine &message) {
+  return createStringError(inconvertibleErrorCode(), message);
+}
 
 static Expected<std::string> findDriver() {
   if (auto chosen = sys::Process::GetEnv("CXX"))
@@ -29,7 +32,8 @@ static Expected<std::string> findDriver() {
   for (StringRef name : {"c++", "g++", "clang++"})
     if (auto found = sys::findProgramByName(name))
       return *found;
-  return refuse("no C++ compiler to link with; install g++, or set CXX to one (or stop before linking with --emit=obj)");
+  return refuse("no C++ compiler to link with; install g++, or set CXX to one (or stop before "
+                "linking with --emit=obj)");
 }
 
 /// Folder with libdescent_runtime.a and descent_runtime.link.
@@ -42,8 +46,9 @@ static Expected<std::string> findRuntime() {
     if (sys::fs::exists(path + "/libdescent_runtime.a"))
       return std::string(path);
   }
-  return refuse("the runtime library libdescent_runtime.a is not beside this compiler (looked in " + prefix +
-                "/lib/descent and " + prefix + "/lib); build it with tools/build or install again");
+  return refuse("the runtime library libdescent_runtime.a is not beside this compiler (looked in " +
+                prefix + "/lib/descent and " + prefix +
+                "/lib); build it with tools/build or install again");
 }
 
 /// Runs a program; its output is part of the error if it fails.
@@ -59,10 +64,11 @@ static Error execute(ArrayRef<std::string> command, StringRef log) {
                 (output ? (*output)->getBuffer() : StringRef()));
 }
 
-/// Writes the objects into a fresh folder beside nothing else and calls `link` with their paths, a log path and the path of the result, which is then
-/// renamed to `output`.
-static Error linkThrough(ArrayRef<ObjectBytes> objects, StringRef output,
-                         function_ref<Error(ArrayRef<std::string>, StringRef log, StringRef result)> link) {
+/// Writes the objects into a fresh folder beside nothing else and calls `link` with their paths, a
+/// log path and the path of the result, which is then renamed to `output`.
+static Error
+linkThrough(ArrayRef<ObjectBytes> objects, StringRef output,
+            function_ref<Error(ArrayRef<std::string>, StringRef log, StringRef result)> link) {
   SmallString<256> folder;
   if (auto code = sys::fs::createUniqueDirectory("descent-link", folder))
     return refuse("cannot create a temporary folder: " + code.message());
@@ -76,7 +82,8 @@ static Error linkThrough(ArrayRef<ObjectBytes> objects, StringRef output,
     stream.close();
     if (code || stream.has_error()) {
       stream.clear_error();
-      return refuse("cannot write " + paths.back() + ": " + (code ? code : stream.error()).message());
+      return refuse("cannot write " + paths.back() + ": " +
+                    (code ? code : stream.error()).message());
     }
   }
   // In the output's folder, so that the rename stays on one file system.
@@ -94,11 +101,12 @@ Error linkObject(ArrayRef<ObjectBytes> objects, StringRef output) {
   auto linker = sys::findProgramByName("ld");
   if (!linker)
     return refuse("no linker `ld` to combine objects with; install binutils");
-  return linkThrough(objects, output, [&](ArrayRef<std::string> paths, StringRef log, StringRef result) {
-    std::vector<std::string> command{*linker, "-r", "-o", result.str()};
-    llvm::append_range(command, paths);
-    return execute(command, log);
-  });
+  return linkThrough(objects, output,
+                     [&](ArrayRef<std::string> paths, StringRef log, StringRef result) {
+                       std::vector<std::string> command{*linker, "-r", "-o", result.str()};
+                       llvm::append_range(command, paths);
+                       return execute(command, log);
+                     });
 }
 
 Error linkExecutable(ArrayRef<ObjectBytes> objects, StringRef output) {
@@ -110,17 +118,19 @@ Error linkExecutable(ArrayRef<ObjectBytes> objects, StringRef output) {
     return runtime.takeError();
   auto flags = MemoryBuffer::getFile(*runtime + "/descent_runtime.link");
   if (!flags)
-    return refuse("cannot read " + *runtime + "/descent_runtime.link: " + flags.getError().message());
-  return linkThrough(objects, output, [&](ArrayRef<std::string> paths, StringRef log, StringRef result) {
-    std::vector<std::string> command{*driver, "-o", result.str()};
-    llvm::append_range(command, paths);
-    command.push_back(*runtime + "/libdescent_runtime.a");
-    SmallVector<StringRef> words;
-    (*flags)->getBuffer().split(words, ' ', -1, /*KeepEmpty=*/false);
-    for (StringRef word : words)
-      command.push_back(word.trim().str());
-    return execute(command, log);
-  });
+    return refuse("cannot read " + *runtime +
+                  "/descent_runtime.link: " + flags.getError().message());
+  return linkThrough(objects, output,
+                     [&](ArrayRef<std::string> paths, StringRef log, StringRef result) {
+                       std::vector<std::string> command{*driver, "-o", result.str()};
+                       llvm::append_range(command, paths);
+                       command.push_back(*runtime + "/libdescent_runtime.a");
+                       SmallVector<StringRef> words;
+                       (*flags)->getBuffer().split(words, ' ', -1, /*KeepEmpty=*/false);
+                       for (StringRef word : words)
+                         command.push_back(word.trim().str());
+                       return execute(command, log);
+                     });
 }
 
 } // namespace descent

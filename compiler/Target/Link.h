@@ -15,9 +15,10 @@ using ObjectBytes = llvm::SmallVector<char, 0>;
 /// Combines objects into one relocatable object at `output` (ld -r).
 llvm::Error linkObject(llvm::ArrayRef<ObjectBytes> objects, llvm::StringRef output);
 
-/// Links objects with the runtime into an executable at `output`. The runtime library is looked for beside the running compiler:
-/// ../lib/descent of an installation, ../lib of a build. `output` appears only when it is complete. Needs a C++ compiler driver: $CXX, c++, g++ or
-/// clang++ on the path.
+/// Links objects with the runtime into an executable at `output`. The runtime library is looked for
+/// beside the running compiler:
+/// ../lib/descent of an installation, ../lib of a build. `output` appears only when it is complete.
+/// Needs a C++ compiler driver: $CXX, c++, g++ or clang++ on the path.
 llvm::Error linkExecutable(llvm::ArrayRef<ObjectBytes> objects, llvm::StringRef output);
 
 } // namespace descent

@@ -1,7 +1,8 @@
 //===- ProgramJit.cpp - Runs outlined programs in this process ------------===//
 //
-// Written to find faults in generated code: every buffer and the scratch start as all-ones bits (NaN in every float type), buffers end in a guard
-// that is checked behind each launch, and tasks can run one by one or backwards.
+// Written to find faults in generated code: every buffer and the scratch start as all-ones bits
+// (NaN in every float type), buffers end in a guard that is checked behind each launch, and tasks
+// can run one by one or backwards.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,8 @@ namespace {
 class Buffer {
 public:
   explicit Buffer(int64_t bytes) : bytes(bytes) {
-    // A kernel may read a whole vector at the last element of a row, never write it: the guard is as long as the longest vector.
+    // A kernel may read a whole vector at the last element of a row, never write it: the guard is
+    // as long as the longest vector.
     size_t total = llvm::alignTo(bytes + guardBytes, 64);
     memory.reset(static_cast<char *>(std::aligned_alloc(64, total)));
     std::memset(memory.get(), 0xff, bytes);
@@ -49,9 +51,9 @@ private:
   std::unique_ptr<char, Free> memory;
 };
 
-/// Calls `body` with the C++ type that stores elements of a float or integer type and is converted by the compiler.
-template <typename Body>
-bool withStorage(Type element, Body body) {
+/// Calls `body` with the C++ type that stores elements of a float or integer type and is converted
+/// by the compiler.
+template <typename Body> bool withStorage(Type element, Body body) {
   if (element.isF32())
     return body(float()), true;
   if (element.isInteger(32))
@@ -75,7 +77,8 @@ void encode(const reference::Tensor &tensor, Type element, char *to) {
   for (double value : tensor.values) { // bf16 and f16
     llvm::APFloat number(value);
     bool lost = false;
-    number.convert(cast<FloatType>(element).getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &lost);
+    number.convert(cast<FloatType>(element).getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
+                   &lost);
     auto bits = static_cast<uint16_t>(number.bitcastToAPInt().getZExtValue());
     std::memcpy(to, &bits, 2);
     to += 2;
@@ -95,7 +98,8 @@ reference::Tensor decode(RankedTensorType type, const char *from) {
   for (double &value : tensor.values) {
     uint16_t bits;
     std::memcpy(&bits, from, 2);
-    llvm::APFloat number(cast<FloatType>(type.getElementType()).getFloatSemantics(), llvm::APInt(16, bits));
+    llvm::APFloat number(cast<FloatType>(type.getElementType()).getFloatSemantics(),
+                         llvm::APInt(16, bits));
     bool lost = false;
     number.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &lost);
     value = number.convertToDouble();
@@ -116,7 +120,8 @@ Value rootOf(Value value) {
 
 } // namespace
 
-FailureOr<std::unique_ptr<ProgramJit>> ProgramJit::create(ModuleOp program, const CpuTarget &target) {
+FailureOr<std::unique_ptr<ProgramJit>> ProgramJit::create(ModuleOp program,
+                                                          const CpuTarget &target) {
   FailureOr<OwningOpRef<ModuleOp>> functions = generateKernels(program, target);
   if (failed(functions))
     return failure();
@@ -144,7 +149,8 @@ FailureOr<std::unique_ptr<ProgramJit>> ProgramJit::create(ModuleOp program, cons
   return result;
 }
 
-LogicalResult ProgramJit::run(StringRef name, ArrayRef<reference::Tensor> inputs, SmallVectorImpl<reference::Tensor> &results,
+LogicalResult ProgramJit::run(StringRef name, ArrayRef<reference::Tensor> inputs,
+                              SmallVectorImpl<reference::Tensor> &results,
                               const ProgramRunOptions &options) const {
   ModuleOp module = program; // a handle; looking up is not const in MLIR
   auto function = module.lookupSymbol<FunctionOpInterface>(name);
@@ -152,14 +158,15 @@ LogicalResult ProgramJit::run(StringRef name, ArrayRef<reference::Tensor> inputs
     return module.emitError("there is no function @") << name;
   Block &body = function.getFunctionBody().front();
   if (inputs.size() != body.getNumArguments())
-    return function.emitError("@") << name << " takes " << body.getNumArguments() << " tensors, got " << inputs.size();
+    return function.emitError("@")
+           << name << " takes " << body.getNumArguments() << " tensors, got " << inputs.size();
 
   llvm::DenseMap<Value, std::shared_ptr<Buffer>> buffers; // by root
   for (auto [argument, tensor] : llvm::zip_equal(body.getArguments(), inputs)) {
     auto type = cast<RankedTensorType>(argument.getType());
     if (type.getShape() != ArrayRef<int64_t>(tensor.shape))
-      return function.emitError("@") << name << ": argument " << argument.getArgNumber() << " is " << type << ", got "
-                                     << fusion::shapeText(tensor.shape);
+      return function.emitError("@") << name << ": argument " << argument.getArgNumber() << " is "
+                                     << type << ", got " << fusion::shapeText(tensor.shape);
     auto buffer = std::make_shared<Buffer>(fusion::bytesOf(argument));
     encode(tensor, type.getElementType(), buffer->data());
     buffers[argument] = std::move(buffer);
@@ -176,7 +183,8 @@ LogicalResult ProgramJit::run(StringRef name, ArrayRef<reference::Tensor> inputs
       continue;
     auto launch = dyn_cast<exec::LaunchOp>(op);
     if (!launch)
-      return op.emitOpError("is neither a launch nor a view; ProgramJit runs what verify-kernels accepts");
+      return op.emitOpError(
+          "is neither a launch nor a view; ProgramJit runs what verify-kernels accepts");
     auto known = kernels.find(launch.getKernel());
     if (known == kernels.end() || !known->second.function)
       return launch.emitOpError("launches @") << launch.getKernel() << ", which was not compiled";
@@ -191,8 +199,10 @@ LogicalResult ProgramJit::run(StringRef name, ArrayRef<reference::Tensor> inputs
         if (!options.inPlace || place || r != index || taken.contains(i))
           continue;
         Value root = rootOf(launch.getInputs()[i]);
-        // Read once by this launch, last by this launch, and no argument: those belong to the caller.
-        bool once = llvm::count_if(launch.getInputs(), [&](Value v) { return rootOf(v) == root; }) == 1;
+        // Read once by this launch, last by this launch, and no argument: those belong to the
+        // caller.
+        bool once =
+            llvm::count_if(launch.getInputs(), [&](Value v) { return rootOf(v) == root; }) == 1;
         if (once && lastReader.lookup(root) == launch && root.getDefiningOp()) {
           place = operands[i];
           taken.insert(i);
@@ -203,7 +213,8 @@ LogicalResult ProgramJit::run(StringRef name, ArrayRef<reference::Tensor> inputs
       buffers[result] = place;
       operands.push_back(place);
     }
-    SmallVector<void *> pointers = llvm::map_to_vector(operands, [](auto &buffer) -> void * { return buffer->data(); });
+    SmallVector<void *> pointers =
+        llvm::map_to_vector(operands, [](auto &buffer) -> void * { return buffer->data(); });
     int64_t step = options.tasksPerCall > 0 ? options.tasksPerCall : kernel.tasks;
     for (int64_t done = 0; done < kernel.tasks; done += step) {
       int64_t count = std::min(step, kernel.tasks - done);
@@ -211,14 +222,17 @@ LogicalResult ProgramJit::run(StringRef name, ArrayRef<reference::Tensor> inputs
       Buffer scratch(kernel.scratchBytes);
       kernel.function(pointers.data(), first, first + count, scratch.data());
       if (!scratch.guardIntact())
-        return launch.emitOpError("@") << launch.getKernel() << " writes past the end of its scratch";
+        return launch.emitOpError("@")
+               << launch.getKernel() << " writes past the end of its scratch";
     }
     for (auto [index, buffer] : llvm::enumerate(operands))
       if (!buffer->guardIntact())
-        return launch.emitOpError("@") << launch.getKernel() << " writes past the end of operand " << index;
+        return launch.emitOpError("@")
+               << launch.getKernel() << " writes past the end of operand " << index;
   }
   for (Value value : body.getTerminator()->getOperands())
-    results.push_back(decode(cast<RankedTensorType>(value.getType()), buffers.lookup(rootOf(value))->data()));
+    results.push_back(
+        decode(cast<RankedTensorType>(value.getType()), buffers.lookup(rootOf(value))->data()));
   return success();
 }
 

@@ -1,8 +1,9 @@
 //===- ProgramJit.h - Runs outlined programs in this process --------------===//
 //
-// The end of the Fusion phase, executed: every exec.kernel is generated, compiled and loaded, and the launches of a function run one after
-// another on buffers from malloc. It stands in for Schedule and the runtime where only the kernels' arithmetic matters: tests, and
-// `descent-run --compiled`.
+// The end of the Fusion phase, executed: every exec.kernel is generated, compiled and loaded, and
+// the launches of a function run one after another on buffers from malloc. It stands in for
+// Schedule and the runtime where only the kernels' arithmetic matters: tests, and `descent-run
+// --compiled`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,18 +20,23 @@ namespace descent {
 struct ProgramRunOptions {
   int64_t tasksPerCall = 0; ///< at most so many tasks in one call of a kernel; 0 for all
   bool backwards = false;   ///< later tasks first
-  bool inPlace = false;     ///< results take the place of inputs that die there, wherever reusableOperands allows it
+  bool inPlace = false;     ///< results take the place of inputs that die there, wherever
+                            ///< reusableOperands allows it
 };
 
 class ProgramJit {
 public:
-  /// Compiles the kernels of `program`, which verify-kernels accepts and which must outlive this object. Errors are emitted.
-  static mlir::FailureOr<std::unique_ptr<ProgramJit>> create(mlir::ModuleOp program, const CpuTarget &target);
+  /// Compiles the kernels of `program`, which verify-kernels accepts and which must outlive this
+  /// object. Errors are emitted.
+  static mlir::FailureOr<std::unique_ptr<ProgramJit>> create(mlir::ModuleOp program,
+                                                             const CpuTarget &target);
 
-  /// Runs a function of launches and views. Inputs are rounded to the parameters' types; buffers hold NaN before they are written, and a
-  /// write past the end of one is an error. Fails after emitting an error at the op.
+  /// Runs a function of launches and views. Inputs are rounded to the parameters' types; buffers
+  /// hold NaN before they are written, and a write past the end of one is an error. Fails after
+  /// emitting an error at the op.
   mlir::LogicalResult run(llvm::StringRef function, llvm::ArrayRef<reference::Tensor> inputs,
-                          llvm::SmallVectorImpl<reference::Tensor> &results, const ProgramRunOptions &options = {}) const;
+                          llvm::SmallVectorImpl<reference::Tensor> &results,
+                          const ProgramRunOptions &options = {}) const;
 
 private:
   struct Kernel {

@@ -22,7 +22,8 @@ void CheckDialect::initialize() {
       >();
 }
 
-/// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+/// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators",
+/// OOPSLA 2014).
 static uint64_t splitMix(uint64_t state) {
   state += 0x9E3779B97F4A7C15;
   state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9;
@@ -42,7 +43,8 @@ Tensor check::randomTensor(RankedTensorType type, uint64_t seed, double low, dou
     else if (!isa<FloatType>(type.getElementType()))
       value = std::floor(value);
     else // what every float type of a test can hold: compiled code starts from the same numbers
-      value = static_cast<double>(static_cast<float>(std::ldexp(std::round(std::ldexp(value, 6)), -6)));
+      value =
+          static_cast<double>(static_cast<float>(std::ldexp(std::round(std::ldexp(value, 6)), -6)));
   }
   return result;
 }
@@ -60,8 +62,9 @@ int64_t check::firstDifference(const Tensor &actual, const Tensor &expected, dou
 }
 
 LogicalResult RandomInputOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
-  results.push_back(randomTensor(cast<RankedTensorType>(getY().getType()), static_cast<uint64_t>(getSeed()),
-                                 getLow().convertToDouble(), getHigh().convertToDouble()));
+  results.push_back(randomTensor(cast<RankedTensorType>(getY().getType()),
+                                 static_cast<uint64_t>(getSeed()), getLow().convertToDouble(),
+                                 getHigh().convertToDouble()));
   return success();
 }
 
@@ -70,6 +73,7 @@ LogicalResult ExpectCloseOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl
   int64_t position = firstDifference(operands[0], operands[1], tolerance);
   if (position < 0)
     return success();
-  return emitOpError() << "element " << position << " is " << operands[0].values[position] << " and should be "
-                       << operands[1].values[position] << " within " << tolerance;
+  return emitOpError() << "element " << position << " is " << operands[0].values[position]
+                       << " and should be " << operands[1].values[position] << " within "
+                       << tolerance;
 }

@@ -12,11 +12,14 @@
 
 namespace descent::check {
 
-/// Uniform values in [low, high), the same for the same seed on every machine. Integer types get whole numbers, i1 gets 0 and 1.
+/// Uniform values in [low, high), the same for the same seed on every machine. Integer types get
+/// whole numbers, i1 gets 0 and 1.
 reference::Tensor randomTensor(mlir::RankedTensorType type, uint64_t seed, double low, double high);
 
-/// A different value by more than `tolerance` times max(1, |expected|), or NaN on one side only: the flat position, or -1 if all agree.
-int64_t firstDifference(const reference::Tensor &actual, const reference::Tensor &expected, double tolerance);
+/// A different value by more than `tolerance` times max(1, |expected|), or NaN on one side only:
+/// the flat position, or -1 if all agree.
+int64_t firstDifference(const reference::Tensor &actual, const reference::Tensor &expected,
+                        double tolerance);
 
 } // namespace descent::check
 

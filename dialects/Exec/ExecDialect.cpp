@@ -1,7 +1,8 @@
 //===- ExecDialect.cpp - Kernels and launches: registration and rules -----===//
 //
-// A fusion and a kernel are the same region in two places; both are checked by one function. What kinds of kernel may hold is checked where they are
-// made (verify-kernels), not here: the op only knows that its region computes its results from its inputs.
+// A fusion and a kernel are the same region in two places; both are checked by one function. What
+// kinds of kernel may hold is checked where they are made (verify-kernels), not here: the op only
+// knows that its region computes its results from its inputs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,8 @@ void ExecDialect::initialize() {
 }
 
 /// The region's arguments are the inputs, its yield's operands the results.
-static LogicalResult verifyComputation(Operation *op, Block &body, TypeRange inputs, TypeRange outputs) {
+static LogicalResult verifyComputation(Operation *op, Block &body, TypeRange inputs,
+                                       TypeRange outputs) {
   if (body.getArgumentTypes() != inputs) // C1
     return op->emitOpError() << "the region takes (" << body.getArgumentTypes()
                              << ") but the inputs are (" << inputs << ")";
@@ -40,7 +42,8 @@ static LogicalResult verifyComputation(Operation *op, Block &body, TypeRange inp
 }
 
 LogicalResult FusionOp::verifyRegions() {
-  return verifyComputation(*this, getBody().front(), getInputs().getTypes(), getOutputs().getTypes());
+  return verifyComputation(*this, getBody().front(), getInputs().getTypes(),
+                           getOutputs().getTypes());
 }
 
 LogicalResult KernelOp::verifyRegions() {
@@ -119,7 +122,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult ProgramOp::verifyRegions() {
   for (Operation &op : getBody().front())
     if (!isa<BufferOp, GetOp, RunOp, OutputOp>(op)) // C1
-      return op.emitOpError("cannot stand in exec.program; a program is exec.buffer, exec.get, exec.run and exec.output");
+      return op.emitOpError("cannot stand in exec.program; a program is exec.buffer, exec.get, "
+                            "exec.run and exec.output");
   return success();
 }
 
@@ -127,7 +131,8 @@ LogicalResult ProgramOp::verifyRegions() {
 static bool holds(Type buffer, Type tensor) {
   auto memref = cast<MemRefType>(buffer);
   auto ranked = cast<RankedTensorType>(tensor);
-  return memref.getShape() == ranked.getShape() && memref.getElementType() == ranked.getElementType();
+  return memref.getShape() == ranked.getShape() &&
+         memref.getElementType() == ranked.getElementType();
 }
 
 LogicalResult RunOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -135,11 +140,11 @@ LogicalResult RunOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!kernel) // C1
     return emitOpError() << "runs @" << getKernel() << ", but no exec.kernel has that name";
   if (!llvm::equal(getInputs().getTypes(), kernel.getArgumentTypes(), holds)) // C2
-    return emitOpError() << "inputs are (" << getInputs().getTypes() << ") but exec.kernel @" << getKernel()
-                         << " takes (" << kernel.getArgumentTypes() << ")";
+    return emitOpError() << "inputs are (" << getInputs().getTypes() << ") but exec.kernel @"
+                         << getKernel() << " takes (" << kernel.getArgumentTypes() << ")";
   if (!llvm::equal(getOutputs().getTypes(), kernel.getResultTypes(), holds)) // C2
-    return emitOpError() << "outputs are (" << getOutputs().getTypes() << ") but exec.kernel @" << getKernel()
-                         << " gives (" << kernel.getResultTypes() << ")";
+    return emitOpError() << "outputs are (" << getOutputs().getTypes() << ") but exec.kernel @"
+                         << getKernel() << " gives (" << kernel.getResultTypes() << ")";
   return success();
 }
 

@@ -1,6 +1,7 @@
 //===- DoubleParameter.cpp - Attribute parameters of type double ----------===//
 //
-// std::to_chars gives the shortest text that round-trips. MLIR's lexer reads a float only with digits around a point, hence the repair.
+// std::to_chars gives the shortest text that round-trips. MLIR's lexer reads a float only with
+// digits around a point, hence the repair.
 //
 //===----------------------------------------------------------------------===//
 

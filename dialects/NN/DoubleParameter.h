@@ -9,7 +9,8 @@
 
 namespace descent {
 
-/// A double that can be the key of a uniqued attribute: equal and hashed by its bits, so that -0.0 and 0.0 stay two attributes.
+/// A double that can be the key of a uniqued attribute: equal and hashed by its bits, so that -0.0
+/// and 0.0 stay two attributes.
 struct Double {
   double value = 0.0;
 
@@ -24,7 +25,8 @@ private:
   uint64_t bits() const { return std::bit_cast<uint64_t>(value); }
 };
 
-/// Writes the shortest decimal text that reads back to the same bits; always with a point or an exponent, as the IR's lexer wants it.
+/// Writes the shortest decimal text that reads back to the same bits; always with a point or an
+/// exponent, as the IR's lexer wants it.
 void printDouble(llvm::raw_ostream &os, double value);
 
 mlir::FailureOr<Double> parseDouble(mlir::AsmParser &parser);

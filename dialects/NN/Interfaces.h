@@ -19,13 +19,15 @@ enum class PrecisionClass { Narrow, Wide, WidestOperand, FollowsInput };
 enum class FusionClass {
   Elementwise, ///< one output element from one element of each (broadcast) operand
   Reduction,   ///< reduces one group of adjacent axes
-  Contraction, ///< implements ContractionOp or has a product's kernel; takes an elementwise epilogue
+  Contraction, ///< implements ContractionOp or has a product's kernel; takes an elementwise
+               ///< epilogue
   View,        ///< same bytes, other shape: no kernel at all
   Copy,        ///< moves elements without arithmetic
   Opaque       ///< always a kernel of its own
 };
 
-/// C[b, m, n] = sum over k of A[b, m, k] B[b, k, n], row-major. With transposeA, A is stored [b, k, m]; with transposeB, B is stored [b, n, k].
+/// C[b, m, n] = sum over k of A[b, m, k] B[b, k, n], row-major. With transposeA, A is stored [b, k,
+/// m]; with transposeB, B is stored [b, n, k].
 struct Contraction {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transposeA = false, transposeB = false;

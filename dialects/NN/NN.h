@@ -21,12 +21,14 @@ struct GradientOnly : mlir::OpTrait::TraitBase<ConcreteOp, GradientOnly> {};
 
 class LossOp;
 
-/// The short spelling of initialisers in nn.parameter: zeros, ones, constant(2.0), normal(0.0, 0.02), uniform(-1.0, 1.0).
+/// The short spelling of initialisers in nn.parameter: zeros, ones, constant(2.0), normal(0.0,
+/// 0.02), uniform(-1.0, 1.0).
 mlir::ParseResult parseInitialiser(mlir::OpAsmParser &parser, mlir::Attribute &init);
 void printInitialiser(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::Attribute init);
 
-/// How an op is called in plans, profiles and messages: "nn.matmul h.0.attn (model.mlir:12)". The middle is the instance of an nn.module that
-/// inline-modules took the op from (for a parameter, its name); either of the last two parts is missing where the op's location does not know it.
+/// How an op is called in plans, profiles and messages: "nn.matmul h.0.attn (model.mlir:12)". The
+/// middle is the instance of an nn.module that inline-modules took the op from (for a parameter,
+/// its name); either of the last two parts is missing where the op's location does not know it.
 std::string sourceName(mlir::Operation *op);
 
 } // namespace descent::nn

@@ -1,8 +1,9 @@
 //===- NNClasses.cpp - What passes may do with each op --------------------===//
 //
-// One table: an op's class in mixed precision and its class in fusion. Precision follows torch.autocast's published CUDA lists (and the CPU lists
-// where only they name an op): products are narrow; exp, log, pow, rsqrt, softmax, norms, losses, sums and means are wide; arithmetic that may mix
-// types takes the widest; what no list names follows its input.
+// One table: an op's class in mixed precision and its class in fusion. Precision follows
+// torch.autocast's published CUDA lists (and the CPU lists where only they name an op): products
+// are narrow; exp, log, pow, rsqrt, softmax, norms, losses, sums and means are wide; arithmetic
+// that may mix types takes the widest; what no list names follows its input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +17,8 @@ using namespace descent::nn;
   PrecisionClass OP::getPrecisionClass() { return PrecisionClass::PRECISION; }                     \
   FusionClass OP::getFusionClass() { return FusionClass::FUSION; }
 
-// Elementwise. iota and random compute each element from its index; broadcast only repeats, which any elementwise kernel can do while it reads.
+// Elementwise. iota and random compute each element from its index; broadcast only repeats, which
+// any elementwise kernel can do while it reads.
 CLASSES(NegOp, FollowsInput, Elementwise)
 CLASSES(AbsOp, FollowsInput, Elementwise)
 CLASSES(ExpOp, Wide, Elementwise)
@@ -77,7 +79,8 @@ CLASSES(AttentionOp, Narrow, Opaque)
 CLASSES(AttentionGradOp, Narrow, Opaque)
 
 PrecisionClass ConstantOp::getPrecisionClass() { return PrecisionClass::FollowsInput; }
-/// One repeated value is an immediate of any kernel; other literals are bytes that must be put somewhere.
+/// One repeated value is an immediate of any kernel; other literals are bytes that must be put
+/// somewhere.
 FusionClass ConstantOp::getFusionClass() {
   return getValue().isSplat() ? FusionClass::Elementwise : FusionClass::Copy;
 }

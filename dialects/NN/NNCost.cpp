@@ -1,7 +1,8 @@
 //===- NNCost.cpp - What one execution of an op costs ---------------------===//
 //
-// Counts for the plan, not for a cycle model: a multiply-add is two, exp and its like one, moving an element nothing. Gradients of products count what
-// they multiply, so that the plan's flops can be set against a machine's peak.
+// Counts for the plan, not for a cycle model: a multiply-add is two, exp and its like one, moving
+// an element nothing. Gradients of products count what they multiply, so that the plan's flops can
+// be set against a machine's peak.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +63,8 @@ FLOPS(CompareOp, 1)
 FLOPS(WhereOp, 1)
 FLOPS(CastOp, 1)
 FLOPS(IotaOp, 0)
-FLOPS(RandomOp, 62) // Ten rounds of two 32 by 32 multiplications and four exclusive ors, and the scaling to [0, 1).
+FLOPS(RandomOp, 62) // Ten rounds of two 32 by 32 multiplications and four exclusive ors, and the
+                    // scaling to [0, 1).
 FLOPS(ReshapeOp, 0)
 FLOPS(TransposeOp, 0)
 FLOPS(BroadcastOp, 0)
@@ -76,7 +78,8 @@ FLOPS(LayerNormOp, 7)  // add; subtract, square, add; scale, gain, bias
 FLOPS(DropoutOp, 64)   // the random number, compare, scale
 FLOPS(EmbeddingOp, 0)
 
-// erf: x * 0.5 * (1 + erf(x * c)); tanh: x * 0.5 * (1 + tanh(c * (x + d * x^3))). The derivatives add the inner derivative.
+// erf: x * 0.5 * (1 + erf(x * c)); tanh: x * 0.5 * (1 + tanh(c * (x + d * x^3))). The derivatives
+// add the inner derivative.
 double GeluOp::getFlops() { return (getForm() == GeluForm::erf ? 5 : 9) * elements(getY()); }
 double GeluGradOp::getFlops() { return (getForm() == GeluForm::erf ? 10 : 18) * elements(getY()); }
 
@@ -93,7 +96,8 @@ double MatmulOp::getFlops() {
   return 2.0 * product.batch * product.m * product.n * product.k;
 }
 
-/// Multiply-adds of a convolution with weights [KH, KW, IC, OC] and outputs [N, OH, OW, OC]; its two gradients do the same ones.
+/// Multiply-adds of a convolution with weights [KH, KW, IC, OC] and outputs [N, OH, OW, OC]; its
+/// two gradients do the same ones.
 static double convolutionFlops(ArrayRef<int64_t> kernel, RankedTensorType output) {
   return 2.0 * kernel[0] * kernel[1] * kernel[2] * output.getNumElements();
 }
@@ -107,18 +111,22 @@ double Conv2DGradWeightOp::getFlops() {
 
 // A comparison an element of every window.
 double MaxPool2DOp::getFlops() { return getKernel()[0] * getKernel()[1] * elements(getY()); }
-double MaxPool2DGradOp::getFlops() { return (getKernel()[0] * getKernel()[1] + 1) * elements(getDy()); }
+double MaxPool2DGradOp::getFlops() {
+  return (getKernel()[0] * getKernel()[1] + 1) * elements(getDy());
+}
 
 double EmbeddingGradOp::getFlops() { return elements(getDy()); }
 
-/// Pairs of a query and a key it sees, over batch and heads, times the width of a head: what one of attention's products multiplies.
+/// Pairs of a query and a key it sees, over batch and heads, times the width of a head: what one of
+/// attention's products multiplies.
 static double attentionPairs(Value q, bool causal) {
   RankedTensorType type = typeOf(q);
   double time = type.getDimSize(1);
   double pairs = causal ? time * (time + 1) / 2 : time * time;
   return type.getDimSize(0) * pairs * type.getDimSize(2);
 }
-// Forward: q k^T and p v. Backward: q k^T again, dp = do v^T, and the three gradients. The softmax's share is 5 (8) a pair and head.
+// Forward: q k^T and p v. Backward: q k^T again, dp = do v^T, and the three gradients. The
+// softmax's share is 5 (8) a pair and head.
 double AttentionOp::getFlops() {
   double pairs = attentionPairs(getQ(), getCausal());
   return 2 * 2 * pairs + 5 * pairs * getHeads() / typeOf(getQ()).getDimSize(2);

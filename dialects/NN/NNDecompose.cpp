@@ -1,10 +1,12 @@
 //===- NNDecompose.cpp - Named computations in primitives -----------------===//
 //
-// Rows stay rows: reductions run over the last axis and keep it with size 1, so that one kernel can hold a whole softmax, norm or loss
-// together with its gradient. Forward and gradient use the same builders (NNGraph.h); after CSE the gradient reuses the forward's
-// statistics instead of computing them again.
+// Rows stay rows: reductions run over the last axis and keep it with size 1, so that one kernel can
+// hold a whole softmax, norm or loss together with its gradient. Forward and gradient use the same
+// builders (NNGraph.h); after CSE the gradient reuses the forward's statistics instead of computing
+// them again.
 //
-// Everything here is f32 inside, whatever the operands are: the result is rounded once to its own type.
+// Everything here is f32 inside, whatever the operands are: the result is rounded once to its own
+// type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,11 +36,13 @@ Value reduce(Graph &graph, Reduction kind, Value x, ArrayRef<int64_t> axes, bool
 }
 } // namespace
 
-/// The primitive reductions are those over one group of adjacent axes that is first or last: they are rows or columns of a matrix. Several
-/// groups are reduced one after the other, last group first, so that the biggest saving comes while rows are contiguous; a group in the middle is moved to the end.
-/// The parts of a mean are means: equal groups make the mean of means the mean.
-static FailureOr<SmallVector<Value>> decomposeReduction(Operation *op, OpBuilder &builder, Reduction kind,
-                                                        Value x, ArrayRef<int64_t> axesAttr, bool keep) {
+/// The primitive reductions are those over one group of adjacent axes that is first or last: they
+/// are rows or columns of a matrix. Several groups are reduced one after the other, last group
+/// first, so that the biggest saving comes while rows are contiguous; a group in the middle is
+/// moved to the end. The parts of a mean are means: equal groups make the mean of means the mean.
+static FailureOr<SmallVector<Value>> decomposeReduction(Operation *op, OpBuilder &builder,
+                                                        Reduction kind, Value x,
+                                                        ArrayRef<int64_t> axesAttr, bool keep) {
   Graph graph{builder, op->getLoc()};
   int64_t rank = Graph::typeOf(x).getRank();
   SmallVector<int64_t> axes = normaliseAxes(axesAttr, rank);
@@ -64,8 +68,10 @@ static FailureOr<SmallVector<Value>> decomposeReduction(Operation *op, OpBuilder
     SmallVector<int64_t> shape = Graph::shapeOf(value), kept = shape;
     for (int64_t axis : group)
       kept[axis] = 1;
-    bool first = llvm::all_of(ArrayRef(shape).take_front(group.front()), [](int64_t n) { return n == 1; });
-    bool last = llvm::all_of(ArrayRef(shape).drop_front(group.back() + 1), [](int64_t n) { return n == 1; });
+    bool first =
+        llvm::all_of(ArrayRef(shape).take_front(group.front()), [](int64_t n) { return n == 1; });
+    bool last = llvm::all_of(ArrayRef(shape).drop_front(group.back() + 1),
+                             [](int64_t n) { return n == 1; });
     if (last || first) {
       // Axes of size 1 around the group join it.
       SmallVector<int64_t> wider(group);
@@ -137,7 +143,8 @@ FailureOr<SmallVector<Value>> LogSoftmaxOp::decompose(OpBuilder &builder) {
 
 FailureOr<SmallVector<Value>> LayerNormOp::decompose(OpBuilder &builder) {
   Graph graph{builder, getLoc()};
-  LayerNormParts parts = buildLayerNormParts(graph, graph.toF32(getX()), getEpsilon().convertToDouble());
+  LayerNormParts parts =
+      buildLayerNormParts(graph, graph.toF32(getX()), getEpsilon().convertToDouble());
   Value y = graph.add(graph.mul(parts.normalised, graph.toF32(getGain())), graph.toF32(getBias()));
   return SmallVector<Value>{graph.cast(y, Graph::elementOf(getX()))};
 }
@@ -154,8 +161,10 @@ FailureOr<SmallVector<Value>> DropoutOp::decompose(OpBuilder &builder) {
 // Losses
 //===----------------------------------------------------------------------===//
 
-// With log p = shifted - log(sum), target t, class weights w, smoothing s over C classes, and row weight r, a counted row adds
-//   r ((1 - s) w[t] (-log p[t]) + s / C sum over c of w[c] (-log p[c]))   to the sum, and   r w[t]   to the weight.
+// With log p = shifted - log(sum), target t, class weights w, smoothing s over C classes, and row
+// weight r, a counted row adds
+//   r ((1 - s) w[t] (-log p[t]) + s / C sum over c of w[c] (-log p[c]))   to the sum, and   r w[t]
+//   to the weight.
 FailureOr<SmallVector<Value>> CrossEntropyOp::decompose(OpBuilder &builder) {
   Graph graph{builder, getLoc()};
   CrossEntropyParts parts = buildCrossEntropyParts(graph, *this);
@@ -198,8 +207,9 @@ FailureOr<SmallVector<Value>> MseOp::decompose(OpBuilder &builder) {
   if (type.getRank() > 1)
     squares = graph.rowSum(squares);
   if (!getRowWeights())
-    return SmallVector<Value>{graph.sumAll(squares),
-                              graph.constant(static_cast<double>(type.getNumElements()), builder.getF32Type())};
+    return SmallVector<Value>{
+        graph.sumAll(squares),
+        graph.constant(static_cast<double>(type.getNumElements()), builder.getF32Type())};
 
   Value weights = alignRowWeights(graph, getRowWeights(), type.getRank());
   Value weighs = graph.compare(ComparePredicate::ne, weights, 0.0);

@@ -1,14 +1,14 @@
 //===- NNDialect.cpp - Registration, attributes and names -----------------===//
 //
-// What the dialect is made of: its ops, its initialisers with their short spelling inside nn.parameter, and the name under which an op appears
-// in plans, profiles and messages.
+// What the dialect is made of: its ops, its initialisers with their short spelling inside
+// nn.parameter, and the name under which an op appears in plans, profiles and messages.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/NN/NN.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Path.h"
-#include "mlir/IR/DialectImplementation.h"
 
 #include <cmath>
 
@@ -102,8 +102,9 @@ void nn::printInitialiser(OpAsmPrinter &printer, Operation *, Attribute init) {
 // Names
 //===----------------------------------------------------------------------===//
 
-/// The instance an op was inlined from and its place in a file, whichever of them `loc` knows. The first found wins: the locations of an op made from
-/// several are listed with the main one in front.
+/// The instance an op was inlined from and its place in a file, whichever of them `loc` knows. The
+/// first found wins: the locations of an op made from several are listed with the main one in
+/// front.
 static void findName(Location loc, StringRef &instance, FileLineColLoc &file) {
   loc->walk([&](Location part) {
     if (auto name = dyn_cast<NameLoc>(part); name && instance.empty())

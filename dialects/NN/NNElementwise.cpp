@@ -1,10 +1,12 @@
 //===- NNElementwise.cpp - The arithmetic of one element ------------------===//
 //
-// emitElement of every elementwise op, on scalars or vectors alike: arith and math ops are elementwise themselves, so only the type of a
-// constant depends on which it is. Narrow floats are widened, computed in f32 and rounded once at the end; a chain inside one kernel then
-// rounds once an op, as the program says, and never inside an op.
+// emitElement of every elementwise op, on scalars or vectors alike: arith and math ops are
+// elementwise themselves, so only the type of a constant depends on which it is. Narrow floats are
+// widened, computed in f32 and rounded once at the end; a chain inside one kernel then rounds once
+// an op, as the program says, and never inside an op.
 //
-// Only `contract` is set on float arithmetic: NaN, infinities and signed zeros behave as IEEE 754 says, and nothing is reassociated.
+// Only `contract` is set on float arithmetic: NaN, infinities and signed zeros behave as IEEE 754
+// says, and nothing is reassociated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +43,8 @@ struct Emitter {
   }
   Value splat(TypedAttr scalar, Type like) {
     if (auto vector = dyn_cast<VectorType>(like))
-      return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(vector, Attribute(scalar)));
+      return arith::ConstantOp::create(builder, loc,
+                                       DenseElementsAttr::get(vector, Attribute(scalar)));
     return arith::ConstantOp::create(builder, loc, scalar);
   }
   Value constant(double value, Type like) {
@@ -50,12 +53,8 @@ struct Emitter {
   Value integer(int64_t value, Type like) {
     return splat(builder.getIntegerAttr(getElementTypeOrSelf(like), value), like);
   }
-  template <typename OpTy>
-  Value unary(Value x) {
-    return OpTy::create(builder, loc, x, flags());
-  }
-  template <typename OpTy>
-  Value binary(Value a, Value b) {
+  template <typename OpTy> Value unary(Value x) { return OpTy::create(builder, loc, x, flags()); }
+  template <typename OpTy> Value binary(Value a, Value b) {
     return OpTy::create(builder, loc, a, b, flags());
   }
   Value add(Value a, Value b) { return binary<arith::AddFOp>(a, b); }
@@ -81,7 +80,8 @@ struct Emitter {
     return arith::TruncFOp::create(builder, loc, withShapeOf(x.getType(), element), x);
   }
 
-  /// 1 / (1 + exp(-x)): relative accuracy holds for negative x too, where 0.5 + 0.5 tanh(x / 2) would cancel.
+  /// 1 / (1 + exp(-x)): relative accuracy holds for negative x too, where 0.5 + 0.5 tanh(x / 2)
+  /// would cancel.
   Value sigmoid(Value x) {
     Value one = constant(1.0, x.getType());
     return div(one, add(exp(neg(x)), one));
@@ -92,7 +92,8 @@ struct Emitter {
   static constexpr double sqrtTwoOverPi = 0.79788456080286535588;
   static constexpr double geluCubic = 0.044715;
 
-  /// 2 sqrt(2 / pi) (x + 0.044715 x^3): 0.5 (1 + tanh(w / 2)) = sigmoid(w) turns the tanh form into one exponential.
+  /// 2 sqrt(2 / pi) (x + 0.044715 x^3): 0.5 (1 + tanh(w / 2)) = sigmoid(w) turns the tanh form into
+  /// one exponential.
   Value geluArgument(Value x, Value square) {
     return mul(mul(x, add(mul(square, geluCubic), 1.0)), 2.0 * sqrtTwoOverPi);
   }
@@ -116,7 +117,8 @@ struct Emitter {
     return add(cumulative, mul(x, phi));
   }
 
-  /// Truncating division in which no operand traps: x / 0 is 0, and the smallest integer over -1 wraps to itself.
+  /// Truncating division in which no operand traps: x / 0 is 0, and the smallest integer over -1
+  /// wraps to itself.
   Value divInteger(Value a, Value b) {
     Value zero = integer(0, b.getType()), one = integer(1, b.getType());
     Value isZero = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, b, zero);
@@ -133,8 +135,10 @@ struct Emitter {
   Value floatToInteger(Value x, Type element) {
     Type type = withShapeOf(x.getType(), element);
     if (element.isInteger(1)) // any nonzero value, NaN included, is true
-      return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNE, x, constant(0.0, x.getType()));
-    // The conversion itself is undefined outside the type's range. NaN becomes 0 and the rest saturates.
+      return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNE, x,
+                                   constant(0.0, x.getType()));
+    // The conversion itself is undefined outside the type's range. NaN becomes 0 and the rest
+    // saturates.
     unsigned width = element.getIntOrFloatBitWidth();
     double bound = std::ldexp(1.0, static_cast<int>(width) - 1);
     Value ordered = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::ORD, x, x);
@@ -165,7 +169,8 @@ struct Emitter {
       return narrow(f, to);
     }
     if (to.isInteger(1))
-      return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, x, integer(0, x.getType()));
+      return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, x,
+                                   integer(0, x.getType()));
     if (from.isInteger(1))
       return arith::ExtUIOp::create(builder, loc, type, x);
     if (from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth())
@@ -217,7 +222,8 @@ DESCENT_FLOAT_UNARY(CosOp, e.unary<math::CosOp>(x))
 DESCENT_FLOAT_UNARY(TanhOp, e.unary<math::TanhOp>(x))
 DESCENT_FLOAT_UNARY(ErfOp, e.unary<math::ErfOp>(x))
 DESCENT_FLOAT_UNARY(SigmoidOp, e.sigmoid(x))
-// arith.maximumf, unlike maxnumf, lets a NaN through: a diverged run must not look healthy behind a relu.
+// arith.maximumf, unlike maxnumf, lets a NaN through: a diverged run must not look healthy behind a
+// relu.
 DESCENT_FLOAT_UNARY(ReluOp, e.binary<arith::MaximumFOp>(x, e.constant(0.0, x.getType())))
 DESCENT_FLOAT_UNARY(SiluOp, e.timesSigmoid(x, x))
 DESCENT_FLOAT_UNARY(GeluOp, e.gelu(x, getForm()))
@@ -310,13 +316,14 @@ FailureOr<SmallVector<Value>> descent::lowerElementwiseToLinalg(Operation *op, O
   auto elementwise = dyn_cast<ElementwiseOp>(op);
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   if (!elementwise || !type || !type.hasStaticShape())
-    return op->emitOpError() << "has no elementwise form in linalg: its result must be one tensor of static shape, not "
+    return op->emitOpError() << "has no elementwise form in linalg: its result must be one tensor "
+                                "of static shape, not "
                              << op->getResult(0).getType();
   Location loc = op->getLoc();
   int64_t rank = type.getRank();
 
-  // A splat constant becomes a scalar of the body; every other operand is read through a map that aligns its axes at the end and pins
-  // axes of size 1.
+  // A splat constant becomes a scalar of the body; every other operand is read through a map that
+  // aligns its axes at the end and pins axes of size 1.
   SmallVector<Value> inputs;
   SmallVector<TypedAttr> literals(operands.size());
   SmallVector<AffineMap> maps;
@@ -349,7 +356,8 @@ FailureOr<SmallVector<Value>> descent::lowerElementwiseToLinalg(Operation *op, O
         for (TypedAttr literal : literals)
           elements.push_back(literal ? Value(arith::ConstantOp::create(nested, bodyLoc, literal))
                                      : arguments[next++]);
-        linalg::YieldOp::create(nested, bodyLoc, elementwise.emitElement(nested, bodyLoc, elements));
+        linalg::YieldOp::create(nested, bodyLoc,
+                                elementwise.emitElement(nested, bodyLoc, elements));
       });
   return SmallVector<Value>{generic.getResult(0)};
 }

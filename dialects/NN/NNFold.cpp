@@ -1,6 +1,7 @@
 //===- NNFold.cpp - Shape ops that do nothing -----------------------------===//
 //
-// Only rewrites that leave every bit of every value as it is, so that canonicalization is safe at any point of the pipeline.
+// Only rewrites that leave every bit of every value as it is, so that canonicalization is safe at
+// any point of the pipeline.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,8 @@ static Attribute reshapeSplat(Attribute operand, Value result) {
 }
 
 OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
-  // Equal types mean equal order of elements; with a batch, '?' is the same number on both sides since all else is.
+  // Equal types mean equal order of elements; with a batch, '?' is the same number on both sides
+  // since all else is.
   if (getX().getType() == getY().getType())
     return getX();
   if (auto inner = getX().getDefiningOp<ReshapeOp>()) {

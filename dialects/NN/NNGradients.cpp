@@ -1,10 +1,12 @@
 //===- NNGradients.cpp - Gradients of elementwise and shape ops -----------===//
 //
-// Two rules keep a branch that was not taken out of the gradient: masks are selects, and where a derivative may be infinite (exp, log, sqrt,
-// rsqrt, division, pow) a zero incoming gradient gives zero whatever the derivative is.
+// Two rules keep a branch that was not taken out of the gradient: masks are selects, and where a
+// derivative may be infinite (exp, log, sqrt, rsqrt, division, pow) a zero incoming gradient gives
+// zero whatever the derivative is.
 //
-// Subgradients: abs at 0 and relu at 0 have 0; sqrt at 0 has 0 (so the 2-norm of a zero vector has gradient 0); of maximum and minimum the
-// first operand gets all of dy at a tie, so that clip passes gradients at its bounds.
+// Subgradients: abs at 0 and relu at 0 have 0; sqrt at 0 has 0 (so the 2-norm of a zero vector has
+// gradient 0); of maximum and minimum the first operand gets all of dy at a tie, so that clip
+// passes gradients at its bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +26,9 @@ using P = ComparePredicate;
 
 /// The gradient of a unary op from dy; integer operands have none.
 template <typename Formula>
-static LogicalResult unaryGradient(Operation *op, OpBuilder &builder, ArrayRef<Value> resultGradients,
-                                   ArrayRef<bool> needed, SmallVectorImpl<Value> &operandGradients,
-                                   Formula formula) {
+static LogicalResult unaryGradient(Operation *op, OpBuilder &builder,
+                                   ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+                                   SmallVectorImpl<Value> &operandGradients, Formula formula) {
   Value dy = resultGradients[0], x = op->getOperand(0);
   if (!dy || !needed[0] || !isa<FloatType>(Graph::elementOf(x))) {
     operandGradients.push_back({});
@@ -39,9 +41,11 @@ static LogicalResult unaryGradient(Operation *op, OpBuilder &builder, ArrayRef<V
 
 #define DESCENT_UNARY_GRADIENT(Op, expression)                                                     \
   LogicalResult Op::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,             \
-                                  ArrayRef<bool> needed, SmallVectorImpl<Value> &operandGradients) { \
-    return unaryGradient(*this, builder, resultGradients, needed, operandGradients,                \
-                         [&](Graph &g, Value dy, Value x, Value y) -> Value { return expression; }); \
+                                  ArrayRef<bool> needed,                                           \
+                                  SmallVectorImpl<Value> &operandGradients) {                      \
+    return unaryGradient(                                                                          \
+        *this, builder, resultGradients, needed, operandGradients,                                 \
+        [&](Graph &g, Value dy, Value x, Value y) -> Value { return expression; });                \
   }
 
 DESCENT_UNARY_GRADIENT(NegOp, g.neg(dy))
@@ -50,20 +54,23 @@ DESCENT_UNARY_GRADIENT(AbsOp, g.where(g.compare(P::gt, x, 0.0), dy,
 DESCENT_UNARY_GRADIENT(ExpOp, g.guard(dy, g.mul(dy, y)))
 DESCENT_UNARY_GRADIENT(LogOp, g.guard(dy, g.div(dy, x)))
 // At 0 the slope is infinite; 0 is a value that trains.
-DESCENT_UNARY_GRADIENT(SqrtOp, g.guard(dy, g.where(g.compare(P::eq, y, 0.0), g.constantLike(0.0, dy),
-                                                   g.div(g.mul(dy, 0.5), y))))
+DESCENT_UNARY_GRADIENT(SqrtOp,
+                       g.guard(dy, g.where(g.compare(P::eq, y, 0.0), g.constantLike(0.0, dy),
+                                           g.div(g.mul(dy, 0.5), y))))
 DESCENT_UNARY_GRADIENT(RsqrtOp, g.guard(dy, g.div(g.mul(g.mul(dy, -0.5), y), x)))
 DESCENT_UNARY_GRADIENT(SinOp, g.mul(dy, CosOp::create(g.builder, g.loc, x)))
 DESCENT_UNARY_GRADIENT(CosOp, g.neg(g.mul(dy, SinOp::create(g.builder, g.loc, x))))
 DESCENT_UNARY_GRADIENT(TanhOp, g.mul(dy, g.sub(1.0, g.mul(y, y))))
-DESCENT_UNARY_GRADIENT(ErfOp, g.mul(dy, g.mul(g.exp(g.neg(g.mul(x, x))), 2.0 * std::numbers::inv_sqrtpi)))
+DESCENT_UNARY_GRADIENT(ErfOp,
+                       g.mul(dy, g.mul(g.exp(g.neg(g.mul(x, x))), 2.0 * std::numbers::inv_sqrtpi)))
 DESCENT_UNARY_GRADIENT(SigmoidOp, g.mul(dy, g.mul(y, g.sub(1.0, y))))
 DESCENT_UNARY_GRADIENT(ReluOp, g.whereElseZero(g.compare(P::gt, x, 0.0), dy))
 DESCENT_UNARY_GRADIENT(GeluOp, g.mul(dy, GeluGradOp::create(g.builder, g.loc, x, getForm())))
 
 #undef DESCENT_UNARY_GRADIENT
 
-LogicalResult SiluOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult SiluOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                    ArrayRef<bool> needed,
                                     SmallVectorImpl<Value> &operandGradients) {
   return unaryGradient(*this, builder, resultGradients, needed, operandGradients,
                        [](Graph &g, Value dy, Value x, Value y) -> Value {
@@ -73,7 +80,8 @@ LogicalResult SiluOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGr
                        });
 }
 
-LogicalResult CastOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult CastOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                    ArrayRef<bool> needed,
                                     SmallVectorImpl<Value> &operandGradients) {
   return unaryGradient(*this, builder, resultGradients, needed, operandGradients,
                        [](Graph &g, Value dy, Value x, Value y) -> Value {
@@ -89,9 +97,10 @@ LogicalResult CastOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGr
 
 /// Broadcast operands get the sum over the axes they were broadcast along.
 template <typename FormulaA, typename FormulaB>
-static LogicalResult binaryGradient(Operation *op, OpBuilder &builder, ArrayRef<Value> resultGradients,
-                                    ArrayRef<bool> needed, SmallVectorImpl<Value> &operandGradients,
-                                    FormulaA formulaA, FormulaB formulaB) {
+static LogicalResult binaryGradient(Operation *op, OpBuilder &builder,
+                                    ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+                                    SmallVectorImpl<Value> &operandGradients, FormulaA formulaA,
+                                    FormulaB formulaB) {
   Value dy = resultGradients[0], a = op->getOperand(0), b = op->getOperand(1);
   operandGradients.append(2, Value());
   if (!dy || !isa<FloatType>(Graph::elementOf(a)))
@@ -107,7 +116,8 @@ static LogicalResult binaryGradient(Operation *op, OpBuilder &builder, ArrayRef<
 
 #define DESCENT_BINARY_GRADIENT(Op, expressionA, expressionB)                                      \
   LogicalResult Op::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,             \
-                                  ArrayRef<bool> needed, SmallVectorImpl<Value> &operandGradients) { \
+                                  ArrayRef<bool> needed,                                           \
+                                  SmallVectorImpl<Value> &operandGradients) {                      \
     return binaryGradient(                                                                         \
         *this, builder, resultGradients, needed, operandGradients,                                 \
         [&](Graph &g, Value dy, Value a, Value b, Value y) -> Value { return expressionA; },       \
@@ -117,7 +127,8 @@ static LogicalResult binaryGradient(Operation *op, OpBuilder &builder, ArrayRef<
 DESCENT_BINARY_GRADIENT(AddOp, dy, dy)
 DESCENT_BINARY_GRADIENT(SubOp, dy, g.neg(dy))
 DESCENT_BINARY_GRADIENT(MulOp, g.mul(dy, b), g.mul(dy, a))
-DESCENT_BINARY_GRADIENT(DivOp, g.guard(dy, g.div(dy, b)), g.guard(dy, g.neg(g.div(g.mul(dy, y), b))))
+DESCENT_BINARY_GRADIENT(DivOp, g.guard(dy, g.div(dy, b)),
+                        g.guard(dy, g.neg(g.div(g.mul(dy, y), b))))
 DESCENT_BINARY_GRADIENT(MaximumOp, g.whereElseZero(g.compare(P::ge, a, b), dy),
                         g.where(g.compare(P::ge, a, b), g.constantLike(0.0, dy), dy))
 DESCENT_BINARY_GRADIENT(MinimumOp, g.whereElseZero(g.compare(P::le, a, b), dy),
@@ -125,7 +136,8 @@ DESCENT_BINARY_GRADIENT(MinimumOp, g.whereElseZero(g.compare(P::le, a, b), dy),
 
 #undef DESCENT_BINARY_GRADIENT
 
-LogicalResult PowOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult PowOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                   ArrayRef<bool> needed,
                                    SmallVectorImpl<Value> &operandGradients) {
   return binaryGradient(
       *this, builder, resultGradients, needed, operandGradients,
@@ -143,7 +155,8 @@ LogicalResult PowOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGra
       });
 }
 
-LogicalResult WhereOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult WhereOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                     ArrayRef<bool> needed,
                                      SmallVectorImpl<Value> &operandGradients) {
   operandGradients.append(3, Value());
   Value dy = resultGradients[0];
@@ -165,9 +178,11 @@ LogicalResult WhereOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultG
 
 #define DESCENT_SHAPE_GRADIENT(Op, expression)                                                     \
   LogicalResult Op::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,             \
-                                  ArrayRef<bool> needed, SmallVectorImpl<Value> &operandGradients) { \
-    return unaryGradient(*this, builder, resultGradients, needed, operandGradients,                \
-                         [&](Graph &g, Value dy, Value x, Value y) -> Value { return expression; }); \
+                                  ArrayRef<bool> needed,                                           \
+                                  SmallVectorImpl<Value> &operandGradients) {                      \
+    return unaryGradient(                                                                          \
+        *this, builder, resultGradients, needed, operandGradients,                                 \
+        [&](Graph &g, Value dy, Value x, Value y) -> Value { return expression; });                \
   }
 
 static SmallVector<int64_t> inversePermutation(ArrayRef<int64_t> permutation) {
@@ -208,7 +223,8 @@ DESCENT_SHAPE_GRADIENT(PadOp, padGradient(g, *this, dy))
 
 #undef DESCENT_SHAPE_GRADIENT
 
-LogicalResult ConcatOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult ConcatOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                      ArrayRef<bool> needed,
                                       SmallVectorImpl<Value> &operandGradients) {
   Value dy = resultGradients[0];
   auto type = Graph::typeOf(getY());
@@ -217,7 +233,8 @@ LogicalResult ConcatOp::buildGradient(OpBuilder &builder, ArrayRef<Value> result
     int64_t end = start + Graph::typeOf(input).getDimSize(axis);
     Value gradient;
     if (dy && needed[index] && isa<FloatType>(type.getElementType())) {
-      SmallVector<int64_t> starts(type.getRank(), 0), limits(type.getShape()), strides(type.getRank(), 1);
+      SmallVector<int64_t> starts(type.getRank(), 0), limits(type.getShape()),
+          strides(type.getRank(), 1);
       starts[axis] = start;
       limits[axis] = end;
       gradient = SliceOp::create(builder, getLoc(), dy, starts, limits, strides);
@@ -228,7 +245,8 @@ LogicalResult ConcatOp::buildGradient(OpBuilder &builder, ArrayRef<Value> result
   return success();
 }
 
-LogicalResult SplitOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult SplitOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                     ArrayRef<bool> needed,
                                      SmallVectorImpl<Value> &operandGradients) {
   operandGradients.push_back({});
   bool any = llvm::any_of(resultGradients, [](Value gradient) { return gradient; });

@@ -1,7 +1,8 @@
 //===- NNGradientsRows.cpp - Gradients of reductions, rows and products ---===//
 //
-// The gradients of softmax, layer_norm and cross_entropy are written in the primitives their forward decomposes to, through the same
-// builders, so that CSE lets them share statistics. Ties of a maximum over a reduction share dy evenly: over the window they sum to dy.
+// The gradients of softmax, layer_norm and cross_entropy are written in the primitives their
+// forward decomposes to, through the same builders, so that CSE lets them share statistics. Ties of
+// a maximum over a reduction share dy evenly: over the window they sum to dy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,8 @@ static SmallVector<int64_t> keptShape(Value x, ArrayRef<int64_t> axes) {
   return shape;
 }
 
-LogicalResult ReduceSumOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult ReduceSumOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                         ArrayRef<bool> needed,
                                          SmallVectorImpl<Value> &operandGradients) {
   operandGradients.push_back({});
   if (!resultGradients[0] || !needed[0])
@@ -37,19 +39,22 @@ LogicalResult ReduceSumOp::buildGradient(OpBuilder &builder, ArrayRef<Value> res
 }
 
 LogicalResult ReduceMeanOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
-                                          ArrayRef<bool> needed, SmallVectorImpl<Value> &operandGradients) {
+                                          ArrayRef<bool> needed,
+                                          SmallVectorImpl<Value> &operandGradients) {
   operandGradients.push_back({});
   if (!resultGradients[0] || !needed[0])
     return success();
   Graph graph{builder, getLoc()};
   auto from = Graph::typeOf(getX()), to = Graph::typeOf(getY());
-  double share = static_cast<double>(to.getNumElements()) / static_cast<double>(from.getNumElements());
+  double share =
+      static_cast<double>(to.getNumElements()) / static_cast<double>(from.getNumElements());
   Value dy = graph.reshape(graph.mul(resultGradients[0], share), keptShape(getX(), getAxes()));
   operandGradients.back() = graph.broadcast(dy, from.getShape());
   return success();
 }
 
-LogicalResult ReduceMaxOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult ReduceMaxOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                         ArrayRef<bool> needed,
                                          SmallVectorImpl<Value> &operandGradients) {
   operandGradients.push_back({});
   if (!resultGradients[0] || !needed[0])
@@ -58,7 +63,8 @@ LogicalResult ReduceMaxOp::buildGradient(OpBuilder &builder, ArrayRef<Value> res
   SmallVector<int64_t> kept = keptShape(getX(), getAxes());
   Value isMax = graph.compare(P::eq, getX(), graph.reshape(getY(), kept));
   // Counted in f32: a narrow type stops counting at 256.
-  Value ties = graph.sum(graph.toF32(isMax), normaliseAxes(getAxes(), Graph::typeOf(getX()).getRank()), true);
+  Value ties = graph.sum(graph.toF32(isMax),
+                         normaliseAxes(getAxes(), Graph::typeOf(getX()).getRank()), true);
   Value dy = graph.reshape(resultGradients[0], kept);
   Value share = graph.cast(graph.div(graph.toF32(dy), ties), Graph::elementOf(getX()));
   operandGradients.back() = graph.whereElseZero(isMax, share);
@@ -69,9 +75,11 @@ LogicalResult ReduceMaxOp::buildGradient(OpBuilder &builder, ArrayRef<Value> res
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Applies `formula` to y and dy in f32 with `axis` last, and brings the result back to the order and type of `x`.
+/// Applies `formula` to y and dy in f32 with `axis` last, and brings the result back to the order
+/// and type of `x`.
 template <typename Formula>
-static Value alongLastAxis(Graph &graph, Value y, Value dy, int64_t axis, Value x, Formula formula) {
+static Value alongLastAxis(Graph &graph, Value y, Value dy, int64_t axis, Value x,
+                           Formula formula) {
   int64_t rank = Graph::typeOf(x).getRank();
   axis = normaliseAxis(axis, rank);
   Type element = Graph::elementOf(x);
@@ -79,11 +87,13 @@ static Value alongLastAxis(Graph &graph, Value y, Value dy, int64_t axis, Value 
     return graph.cast(formula(graph.toF32(y), graph.toF32(dy)), element);
   auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   std::swap(permutation[axis], permutation[rank - 1]);
-  Value dx = formula(graph.toF32(graph.transpose(y, permutation)), graph.toF32(graph.transpose(dy, permutation)));
+  Value dx = formula(graph.toF32(graph.transpose(y, permutation)),
+                     graph.toF32(graph.transpose(dy, permutation)));
   return graph.transpose(graph.cast(dx, element), permutation);
 }
 
-LogicalResult SoftmaxOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult SoftmaxOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                       ArrayRef<bool> needed,
                                        SmallVectorImpl<Value> &operandGradients) {
   operandGradients.push_back({});
   if (!resultGradients[0] || !needed[0])
@@ -96,7 +106,8 @@ LogicalResult SoftmaxOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resul
   return success();
 }
 
-LogicalResult LogSoftmaxOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult LogSoftmaxOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                          ArrayRef<bool> needed,
                                           SmallVectorImpl<Value> &operandGradients) {
   operandGradients.push_back({});
   if (!resultGradients[0] || !needed[0])
@@ -109,7 +120,8 @@ LogicalResult LogSoftmaxOp::buildGradient(OpBuilder &builder, ArrayRef<Value> re
   return success();
 }
 
-LogicalResult LayerNormOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult LayerNormOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                         ArrayRef<bool> needed,
                                          SmallVectorImpl<Value> &operandGradients) {
   operandGradients.append(3, Value());
   if (!resultGradients[0])
@@ -127,7 +139,8 @@ LogicalResult LayerNormOp::buildGradient(OpBuilder &builder, ArrayRef<Value> res
     // With n = normalised: dx = r (dn - mean(dn) - n mean(dn n)).
     Value dn = graph.mul(dy, graph.toF32(getGain()));
     Value along = graph.mul(parts.normalised, graph.rowMean(graph.mul(dn, parts.normalised)));
-    Value dx = graph.mul(parts.reciprocalDeviation, graph.sub(graph.sub(dn, graph.rowMean(dn)), along));
+    Value dx =
+        graph.mul(parts.reciprocalDeviation, graph.sub(graph.sub(dn, graph.rowMean(dn)), along));
     gradients[0] = toOperand(dx, getX());
   }
   if (needed[1])
@@ -137,7 +150,8 @@ LogicalResult LayerNormOp::buildGradient(OpBuilder &builder, ArrayRef<Value> res
   return success();
 }
 
-LogicalResult DropoutOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult DropoutOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                       ArrayRef<bool> needed,
                                        SmallVectorImpl<Value> &operandGradients) {
   operandGradients.append(getNumOperands(), Value());
   Value dy = resultGradients[0];
@@ -158,7 +172,8 @@ LogicalResult DropoutOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resul
 // A counted row with row weight r, class weights w, smoothing s over C classes and target t has
 //   d logit[j] = r dsum (((1 - s) w[t] + s / C sum of w) p[j] - (1 - s) w[t] [j = t] - s / C w[j]).
 LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
-                                            ArrayRef<bool> needed, SmallVectorImpl<Value> &operandGradients) {
+                                            ArrayRef<bool> needed,
+                                            SmallVectorImpl<Value> &operandGradients) {
   size_t first = operandGradients.size();
   operandGradients.append(getNumOperands(), Value());
   for (unsigned index = 2; index < getNumOperands(); ++index)
@@ -176,7 +191,8 @@ LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder, ArrayRef<Value> 
   double smoothing = getLabelSmoothing().convertToDouble();
   double share = smoothing / static_cast<double>(Graph::shapeOf(getLogits()).back());
 
-  // The coefficients are per row or scalar, so that one multiplication and one selection remain for each element.
+  // The coefficients are per row or scalar, so that one multiplication and one selection remain for
+  // each element.
   Type f32 = builder.getF32Type();
   Value target = parts.targetWeight ? graph.mul(parts.targetWeight, 1.0 - smoothing)
                                     : graph.constant(1.0 - smoothing, f32);
@@ -184,20 +200,23 @@ LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder, ArrayRef<Value> 
   if (!parts.targetWeight)
     scale = graph.div(1.0, parts.softmax.sum);
   else
-    scale = graph.div(smoothing == 0.0 ? target
-                                       : graph.add(target, graph.mul(graph.sumAll(parts.classWeight), share)),
+    scale = graph.div(smoothing == 0.0
+                          ? target
+                          : graph.add(target, graph.mul(graph.sumAll(parts.classWeight), share)),
                       parts.softmax.sum);
   Value slope = graph.sub(graph.mul(parts.softmax.exponentials, scale),
                           graph.whereElseZero(parts.isTarget, target));
   if (smoothing != 0.0)
-    slope = parts.classWeight ? graph.sub(slope, graph.mul(parts.classWeight, share)) : graph.add(slope, -share);
+    slope = parts.classWeight ? graph.sub(slope, graph.mul(parts.classWeight, share))
+                              : graph.add(slope, -share);
   Value outer = parts.rowWeight ? graph.mul(parts.rowWeight, dsum) : dsum;
   Value dlogits = graph.whereElseZero(parts.counted, graph.mul(slope, outer));
   operandGradients[first] = graph.cast(dlogits, Graph::elementOf(getLogits()));
   return success();
 }
 
-LogicalResult MseOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult MseOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                   ArrayRef<bool> needed,
                                    SmallVectorImpl<Value> &operandGradients) {
   size_t first = operandGradients.size();
   operandGradients.append(getNumOperands(), Value());
@@ -244,7 +263,8 @@ static Value foldRows(Graph &graph, Value x) {
   return graph.reshape(x, {rows, columns});
 }
 
-LogicalResult MatmulOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult MatmulOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                      ArrayRef<bool> needed,
                                       SmallVectorImpl<Value> &operandGradients) {
   operandGradients.append(2, Value());
   Value dy = resultGradients[0];
@@ -257,7 +277,8 @@ LogicalResult MatmulOp::buildGradient(OpBuilder &builder, ArrayRef<Value> result
   };
   Value a = getA(), b = getB();
   bool transposeA = getTransposeA(), transposeB = getTransposeB();
-  // One B for every batch: dB is one product over all rows of all batches, not a batch of products and a sum.
+  // One B for every batch: dB is one product over all rows of all batches, not a batch of products
+  // and a sum.
   bool shared = Graph::typeOf(a).getRank() > 2 && Graph::typeOf(b).getRank() == 2;
   bool untransposed = shared && transposeA;
   if (untransposed) {
@@ -275,35 +296,39 @@ LogicalResult MatmulOp::buildGradient(OpBuilder &builder, ArrayRef<Value> result
       dy = foldRows(graph, dy);
     }
     // dB = A^T dY, or its transpose dY^T A where B is stored transposed.
-    gradients[1] = transposeB ? product(dy, a, true, transposeA) : product(a, dy, !transposeA, false);
+    gradients[1] =
+        transposeB ? product(dy, a, true, transposeA) : product(a, dy, !transposeA, false);
   }
   return success();
 }
 
-LogicalResult Conv2DOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult Conv2DOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                      ArrayRef<bool> needed,
                                       SmallVectorImpl<Value> &operandGradients) {
   Value dy = resultGradients[0], dx, dw;
   if (dy && needed[0])
-    dx = Conv2DGradInputOp::create(builder, getLoc(), dy, getW(), getStrides(), getPadding(), getDilations(),
-                                   Graph::typeOf(getX()).getShape());
+    dx = Conv2DGradInputOp::create(builder, getLoc(), dy, getW(), getStrides(), getPadding(),
+                                   getDilations(), Graph::typeOf(getX()).getShape());
   if (dy && needed[1])
-    dw = Conv2DGradWeightOp::create(builder, getLoc(), getX(), dy, getStrides(), getPadding(), getDilations(),
-                                    Graph::typeOf(getW()).getShape());
+    dw = Conv2DGradWeightOp::create(builder, getLoc(), getX(), dy, getStrides(), getPadding(),
+                                    getDilations(), Graph::typeOf(getW()).getShape());
   operandGradients.append({dx, dw});
   return success();
 }
 
-LogicalResult MaxPool2DOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult MaxPool2DOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                         ArrayRef<bool> needed,
                                          SmallVectorImpl<Value> &operandGradients) {
   Value dx;
   if (resultGradients[0] && needed[0])
-    dx = MaxPool2DGradOp::create(builder, getLoc(), resultGradients[0], getX(), getKernel(), getStrides(),
-                                 getPadding());
+    dx = MaxPool2DGradOp::create(builder, getLoc(), resultGradients[0], getX(), getKernel(),
+                                 getStrides(), getPadding());
   operandGradients.push_back(dx);
   return success();
 }
 
-LogicalResult EmbeddingOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+LogicalResult EmbeddingOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                         ArrayRef<bool> needed,
                                          SmallVectorImpl<Value> &operandGradients) {
   Value dtable;
   if (resultGradients[0] && needed[1]) {
@@ -316,9 +341,11 @@ LogicalResult EmbeddingOp::buildGradient(OpBuilder &builder, ArrayRef<Value> res
   return success();
 }
 
-/// The backward pass needs the log of each row's sum. An op that does not save it is replaced by one that does; the old op stays behind
-/// without uses (the caller may still hold it) and goes with the next dead-code elimination.
-LogicalResult AttentionOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> needed,
+/// The backward pass needs the log of each row's sum. An op that does not save it is replaced by
+/// one that does; the old op stays behind without uses (the caller may still hold it) and goes with
+/// the next dead-code elimination.
+LogicalResult AttentionOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                         ArrayRef<bool> needed,
                                          SmallVectorImpl<Value> &operandGradients) {
   operandGradients.append(3, Value());
   if (resultGradients.size() > 1 && resultGradients[1])
@@ -333,9 +360,9 @@ LogicalResult AttentionOp::buildGradient(OpBuilder &builder, ArrayRef<Value> res
     forward->setDiscardableAttrs(getOperation()->getDiscardableAttrDictionary());
     getO().replaceAllUsesWith(forward.getO());
   }
-  auto gradient =
-      AttentionGradOp::create(builder, getLoc(), resultGradients[0], getQ(), getK(), getV(), forward.getO(),
-                              forward.getLogsumexp().front(), getHeads(), getCausal());
+  auto gradient = AttentionGradOp::create(builder, getLoc(), resultGradients[0], getQ(), getK(),
+                                          getV(), forward.getO(), forward.getLogsumexp().front(),
+                                          getHeads(), getCausal());
   MutableArrayRef<Value> gradients = MutableArrayRef(operandGradients).take_back(3);
   for (auto [index, value] : llvm::enumerate(gradient->getResults()))
     if (needed[index])

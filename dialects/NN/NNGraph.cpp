@@ -13,7 +13,8 @@ static Attribute scalarAttribute(Builder builder, double value, Type element) {
 }
 
 Value Graph::splat(double value, RankedTensorType type) {
-  auto elements = DenseElementsAttr::get(type, scalarAttribute(builder, value, type.getElementType()));
+  auto elements =
+      DenseElementsAttr::get(type, scalarAttribute(builder, value, type.getElementType()));
   return ConstantOp::create(builder, loc, elements);
 }
 
@@ -44,8 +45,8 @@ Value Graph::broadcast(Value x, ArrayRef<int64_t> shape) {
 }
 
 Value Graph::iota(ArrayRef<int64_t> shape, int64_t axis, Type element) {
-  return IotaOp::create(builder, loc, builder.getDenseI64ArrayAttr(shape), builder.getI64IntegerAttr(axis),
-                        TypeAttr::get(element));
+  return IotaOp::create(builder, loc, builder.getDenseI64ArrayAttr(shape),
+                        builder.getI64IntegerAttr(axis), TypeAttr::get(element));
 }
 
 // A reduction over no axes is the value itself.
@@ -100,7 +101,8 @@ LayerNormParts nn::buildLayerNormParts(Graph &graph, Value x, double epsilon) {
   Value centred = graph.sub(x, graph.rowMean(x));
   Value variance = graph.rowMean(graph.mul(centred, centred));
   LayerNormParts parts;
-  parts.reciprocalDeviation = RsqrtOp::create(graph.builder, graph.loc, graph.add(variance, epsilon));
+  parts.reciprocalDeviation =
+      RsqrtOp::create(graph.builder, graph.loc, graph.add(variance, epsilon));
   parts.normalised = graph.mul(centred, parts.reciprocalDeviation);
   return parts;
 }
@@ -116,7 +118,8 @@ CrossEntropyParts nn::buildCrossEntropyParts(Graph &graph, CrossEntropyOp op) {
   rowShape.push_back(1);
   Value targets = graph.reshape(op.getTargets(), rowShape);
 
-  // Comparing every class with the target costs one compare an element in a kernel that reads all of them anyway, and spares a gather.
+  // Comparing every class with the target costs one compare an element in a kernel that reads all
+  // of them anyway, and spares a gather.
   Value classIndex = graph.iota({classes}, 0, Graph::elementOf(targets));
   parts.isTarget = graph.compare(ComparePredicate::eq, classIndex, targets);
 
@@ -124,7 +127,8 @@ CrossEntropyParts nn::buildCrossEntropyParts(Graph &graph, CrossEntropyOp op) {
   parts.counted = graph.compare(ComparePredicate::ne, targets, ignored);
   if (op.getRowWeights()) {
     parts.rowWeight = alignRowWeights(graph, op.getRowWeights(), rank);
-    // A padding row may hold anything, NaN included: it is left out by selection, not by its zero weight.
+    // A padding row may hold anything, NaN included: it is left out by selection, not by its zero
+    // weight.
     Value weighs = graph.compare(ComparePredicate::ne, parts.rowWeight, 0.0);
     parts.counted = graph.where(parts.counted, weighs, parts.counted); // and
   }

@@ -1,7 +1,8 @@
 //===- NNGraph.h - Building nn ops from C++ -------------------------------===//
 //
-// Gradients and decompositions read like the formulas they implement when they are written with this. Elementwise members broadcast like
-// NumPy; constants are rank 0, so that they fold into whatever kernel uses them.
+// Gradients and decompositions read like the formulas they implement when they are written with
+// this. Elementwise members broadcast like NumPy; constants are rank 0, so that they fold into
+// whatever kernel uses them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,9 @@ struct Graph {
   /// A rank-0 constant of `element`'s type.
   mlir::Value constant(double value, mlir::Type element);
   /// The constant in the element type of `like`.
-  mlir::Value constantLike(double value, mlir::Value like) { return constant(value, elementOf(like)); }
+  mlir::Value constantLike(double value, mlir::Value like) {
+    return constant(value, elementOf(like));
+  }
   /// A constant of a whole type.
   mlir::Value splat(double value, mlir::RankedTensorType type);
 
@@ -54,7 +57,8 @@ struct Graph {
   mlir::Value whereElseZero(mlir::Value condition, mlir::Value a) {
     return where(condition, a, constantLike(0.0, a));
   }
-  /// `value` where dy is not zero, else 0: an infinite derivative times an absent gradient is no gradient.
+  /// `value` where dy is not zero, else 0: an infinite derivative times an absent gradient is no
+  /// gradient.
   mlir::Value guard(mlir::Value dy, mlir::Value value) {
     return where(compare(ComparePredicate::eq, dy, 0.0), constantLike(0.0, value), value);
   }
@@ -81,28 +85,31 @@ struct Graph {
   mlir::Value sumTo(mlir::Value x, mlir::RankedTensorType type);
 };
 
-/// max, exp(x - max) and its sum over the last axis, shared by softmax, log_softmax and cross_entropy.
+/// max, exp(x - max) and its sum over the last axis, shared by softmax, log_softmax and
+/// cross_entropy.
 struct SoftmaxParts {
   mlir::Value shifted; ///< x - max, never positive
   mlir::Value exponentials, sum;
 };
 SoftmaxParts buildSoftmaxParts(Graph &graph, mlir::Value x);
 
-/// mean, centred values and 1 / deviation over the last axis; the variance is taken of the centred values (two passes), never as a
-/// difference of squares.
+/// mean, centred values and 1 / deviation over the last axis; the variance is taken of the centred
+/// values (two passes), never as a difference of squares.
 struct LayerNormParts {
   mlir::Value normalised, reciprocalDeviation;
 };
 LayerNormParts buildLayerNormParts(Graph &graph, mlir::Value x, double epsilon);
 
-/// What the rows of a cross entropy have in common between loss and gradient. Everything per row is [R..., 1] in f32.
+/// What the rows of a cross entropy have in common between loss and gradient. Everything per row is
+/// [R..., 1] in f32.
 struct CrossEntropyParts {
   SoftmaxParts softmax;
   mlir::Value isTarget;    ///< [R..., C] i1, one true in each counted row
   mlir::Value counted;     ///< [R..., 1] i1: not ignored, and of nonzero row weight
   mlir::Value rowWeight;   ///< [R..., 1], null where all are 1
   mlir::Value classWeight; ///< [C] in f32, null where all are 1
-  mlir::Value targetWeight;///< [R..., 1] the class weight of the row's target, null where all are 1
+  mlir::Value
+      targetWeight; ///< [R..., 1] the class weight of the row's target, null where all are 1
 };
 CrossEntropyParts buildCrossEntropyParts(Graph &graph, CrossEntropyOp op);
 

@@ -1,7 +1,8 @@
 //===- NNInfer.cpp - Result types: elementwise ops and shape ops ----------===//
 //
-// Broadcasting is NumPy's: shapes are aligned at the right, an axis of size 1 (or a missing one) is repeated. The batch '?' stands for one size
-// known later, so it fits '?' and 1 and no other. Element types never promote: nn.cast says what is meant.
+// Broadcasting is NumPy's: shapes are aligned at the right, an axis of size 1 (or a missing one) is
+// repeated. The batch '?' stands for one size known later, so it fits '?' and 1 and no other.
+// Element types never promote: nn.cast says what is meant.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,8 @@ std::string nn::formatShape(ArrayRef<int64_t> shape) {
 // Elementwise
 //===----------------------------------------------------------------------===//
 
-/// Widens `shape` to what it and `other` broadcast to. Fails where the two don't fit, leaving the axis of the operands' common shape in `axis`.
+/// Widens `shape` to what it and `other` broadcast to. Fails where the two don't fit, leaving the
+/// axis of the operands' common shape in `axis`.
 static LogicalResult broadcastInto(Dims &shape, ArrayRef<int64_t> other, size_t &axis) {
   size_t rank = std::max(shape.size(), other.size());
   shape.insert(shape.begin(), rank - shape.size(), 1);
@@ -216,17 +218,19 @@ INFER(ReshapeOp) {
 
   Dims shape(wanted);
   if (batched) {
-    // With B samples x has B * known elements, so the open axis is B * known / product: it is unknown too. Whether it is whole is seen once the batch is bound.
+    // With B samples x has B * known elements, so the open axis is B * known / product: it is
+    // unknown too. Whether it is whole is seen once the batch is bound.
     if (open != 0)
-      return refuse<ReshapeOp>(location, /*C2*/ "", type, " has the batch '?', so the leading size of ",
-                               formatShape(wanted), " must be -1 and the others sizes of a sample");
+      return refuse<ReshapeOp>(location, /*C2*/ "", type,
+                               " has the batch '?', so the leading size of ", formatShape(wanted),
+                               " must be -1 and the others sizes of a sample");
     shape[0] = ShapedType::kDynamic;
     return finish<ReshapeOp>(location, shape, type.getElementType(), results);
   }
   if (open >= 0 ? known % product != 0 : known != product)
-    return refuse<ReshapeOp>(location, /*C3*/ "cannot turn ", type, ", ", known,
-                             " elements, into ", formatShape(wanted), ", ",
-                             open >= 0 ? "a multiple of " : "", product, " elements");
+    return refuse<ReshapeOp>(location, /*C3*/ "cannot turn ", type, ", ", known, " elements, into ",
+                             formatShape(wanted), ", ", open >= 0 ? "a multiple of " : "", product,
+                             " elements");
   if (open >= 0)
     shape[open] = known / product;
   return finish<ReshapeOp>(location, shape, type.getElementType(), results);
@@ -250,8 +254,8 @@ INFER(BroadcastOp) {
   ArrayRef<int64_t> wanted = op.getShape();
   int64_t offset = static_cast<int64_t>(wanted.size()) - type.getRank();
   if (offset < 0)
-    return refuse<BroadcastOp>(location, /*C1*/ "", formatShape(wanted), " has fewer axes than ", type,
-                               "; broadcasting only adds axes");
+    return refuse<BroadcastOp>(location, /*C1*/ "", formatShape(wanted), " has fewer axes than ",
+                               type, "; broadcasting only adds axes");
   Dims shape(wanted);
   for (auto [axis, size] : llvm::enumerate(shape)) {
     int64_t from = static_cast<int64_t>(axis) < offset ? 1 : type.getDimSize(axis - offset);
@@ -262,8 +266,8 @@ INFER(BroadcastOp) {
     if (size <= 0 || (from != 1 && from != size))
       return refuse<BroadcastOp>(
           location, /*C2*/ "cannot broadcast ", type, " to ", formatShape(wanted), ": axis ", axis,
-          " would go from ", isDynamic(from) ? "the batch '?'" : std::to_string(from), " to ",
-          size, "; only size 1 is repeated, and -1 keeps an axis of the operand as it is");
+          " would go from ", isDynamic(from) ? "the batch '?'" : std::to_string(from), " to ", size,
+          "; only size 1 is repeated, and -1 keeps an axis of the operand as it is");
   }
   return finish<BroadcastOp>(location, shape, type.getElementType(), results);
 }
@@ -281,8 +285,8 @@ INFER(SliceOp) {
   for (int64_t axis = 0; axis < rank; ++axis) {
     if (isDynamic(shape[axis])) {
       if (starts[axis] != 0 || limits[axis] != -1 || strides[axis] != 1)
-        return refuse<SliceOp>(location, /*C3*/ "cannot cut the batch '?' of ", type, " (axis ", axis,
-                               "); it must be taken whole: from 0 to -1 by 1");
+        return refuse<SliceOp>(location, /*C3*/ "cannot cut the batch '?' of ", type, " (axis ",
+                               axis, "); it must be taken whole: from 0 to -1 by 1");
       continue;
     }
     int64_t limit = limits[axis] == -1 ? shape[axis] : limits[axis];
@@ -344,8 +348,9 @@ INFER(ConcatOp) {
       fits = ArrayRef<int64_t>(others) == first.getShape();
     }
     if (!fits)
-      return refuse<ConcatOp>(location, /*C3*/ "", type, " does not continue ", first, " along axis ",
-                              *axis, "; the element type and all other sizes must be equal");
+      return refuse<ConcatOp>(location, /*C3*/ "", type, " does not continue ", first,
+                              " along axis ", *axis,
+                              "; the element type and all other sizes must be equal");
   }
   return finish<ConcatOp>(location, shape, first.getElementType(), results);
 }

@@ -1,7 +1,7 @@
 //===- NNInfer.h - Shared by the shape inference of the ops ---------------===//
 //
-// Inference is where an op's rules on shapes and element types are kept: the parser, the verifier and bind-batch all run it, so that a rule is
-// written once and its message is the same everywhere.
+// Inference is where an op's rules on shapes and element types are kept: the parser, the verifier
+// and bind-batch all run it, so that a rule is written once and its message is the same everywhere.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +41,7 @@ std::string formatShape(llvm::ArrayRef<int64_t> shape);
 /// `?` is the batch and leads: a result with it elsewhere is refused, naming the axis.
 template <typename Op>
 llvm::LogicalResult finish(MaybeLocation location, llvm::ArrayRef<int64_t> shape,
-                           mlir::Type element,
-                           llvm::SmallVectorImpl<mlir::Type> &results) {
+                           mlir::Type element, llvm::SmallVectorImpl<mlir::Type> &results) {
   for (auto [axis, size] : llvm::enumerate(shape))
     if (axis > 0 && isDynamic(size))
       return refuse<Op>(location, "would have the batch '?' on axis ", axis, " of its result ",

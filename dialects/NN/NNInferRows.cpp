@@ -1,7 +1,8 @@
 //===- NNInferRows.cpp - Result types: reductions, rows, losses, products -===//
 //
-// A model never reduces over the batch: the padding rows of a ragged last batch would count. Losses are the one exception, because attach-row-weights
-// gives them the weights of the rows. Hence '?' on a reduced axis is refused here; after bind-batch gradients may reduce it.
+// A model never reduces over the batch: the padding rows of a ragged last batch would count. Losses
+// are the one exception, because attach-row-weights gives them the weights of the rows. Hence '?'
+// on a reduced axis is refused here; after bind-batch gradients may reduce it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -92,11 +93,10 @@ INFER(LayerNormOp) {
     if (failed(checkElements<LayerNormOp>(location, "x", op.getX(), name, value)))
       return failure();
     if (typeOf(value).getShape() != type.getShape().take_back(1))
-      return refuse<LayerNormOp>(location, /*C3*/ "", name, " is ", typeOf(value),
-                                 " but the last axis of x, ", type, ", has ",
-                                 type.getShape().back(), " elements; make it ",
-                                 RankedTensorType::get(type.getShape().take_back(1),
-                                                       type.getElementType()));
+      return refuse<LayerNormOp>(
+          location, /*C3*/ "", name, " is ", typeOf(value), " but the last axis of x, ", type,
+          ", has ", type.getShape().back(), " elements; make it ",
+          RankedTensorType::get(type.getShape().take_back(1), type.getElementType()));
   }
   return finish<LayerNormOp>(location, type.getShape(), type.getElementType(), results);
 }
@@ -121,8 +121,8 @@ static LogicalResult checkRowWeights(MaybeLocation location, Value weights, Stri
                                      RankedTensorType rows) {
   if (!weights || typeOf(weights).getShape() == rows.getShape().take_front(1))
     return success();
-  return refuse<Op>(location, /*C4*/ "row_weights is ", typeOf(weights), " but the leading axis of ",
-                    name, ", ", rows, ", is ",
+  return refuse<Op>(location, /*C4*/ "row_weights is ", typeOf(weights),
+                    " but the leading axis of ", name, ", ", rows, ", is ",
                     isDynamic(rows.getDimSize(0)) ? "'?'" : std::to_string(rows.getDimSize(0)),
                     "; it must hold one weight a row");
 }
@@ -133,14 +133,13 @@ INFER(CrossEntropyOp) {
     return refuse<CrossEntropyOp>(location, /*C1*/ "logits are ", logits,
                                   "; they must be [batch, ..., classes]");
   if (targets.getShape() != logits.getShape().drop_back())
-    return refuse<CrossEntropyOp>(
-        location, /*C3*/ "targets are ", targets, " but logits ", logits, " ask for shape ",
-        formatShape(logits.getShape().drop_back()),
-        ": one class number for each row of scores over the last axis");
+    return refuse<CrossEntropyOp>(location, /*C3*/ "targets are ", targets, " but logits ", logits,
+                                  " ask for shape ", formatShape(logits.getShape().drop_back()),
+                                  ": one class number for each row of scores over the last axis");
   if (Value weights = op.getClassWeights()) {
     if (typeOf(weights).getShape() != logits.getShape().take_back(1))
-      return refuse<CrossEntropyOp>(location, /*C2*/ "class_weights is ", typeOf(weights), " but logits ",
-                                    logits, " have ", logits.getShape().back(),
+      return refuse<CrossEntropyOp>(location, /*C2*/ "class_weights is ", typeOf(weights),
+                                    " but logits ", logits, " have ", logits.getShape().back(),
                                     " classes; it must hold one weight a class");
   }
   if (failed(checkRowWeights<CrossEntropyOp>(location, op.getRowWeights(), "logits", logits)))
@@ -177,9 +176,11 @@ INFER(MatmulOp) {
     return failure();
   int64_t rankA = a.getRank(), rankB = b.getRank();
   if (rankA < 2 || rankB < 2)
-    return refuse<MatmulOp>(location, /*C1*/ "a is ", a, " and b is ", b,
-                            "; both need at least two axes (nn.reshape a vector to a row or a column)");
-  // The parser infers before it moves the attributes in braces into properties, so they are looked up in both places.
+    return refuse<MatmulOp>(
+        location, /*C1*/ "a is ", a, " and b is ", b,
+        "; both need at least two axes (nn.reshape a vector to a row or a column)");
+  // The parser infers before it moves the attributes in braces into properties, so they are looked
+  // up in both places.
   DictionaryAttr written = op.getAttributes();
   auto flag = [&](bool property, StringRef name) {
     return property || (written && written.contains(name));
@@ -207,13 +208,13 @@ INFER(MatmulOp) {
                             cure);
   }
   if (isDynamic(k))
-    return refuse<MatmulOp>(location, /*C4*/ "cannot sum over the batch '?' (axis ", axisK, " of a, ",
-                            a, "): padding rows of a last, smaller batch would count");
+    return refuse<MatmulOp>(location, /*C4*/ "cannot sum over the batch '?' (axis ", axisK,
+                            " of a, ", a, "): padding rows of a last, smaller batch would count");
   if (rankB > 2 && a.getShape().drop_back(2) != b.getShape().drop_back(2))
-    return refuse<MatmulOp>(location, /*C5*/ "batch axes differ: ",
-                            formatShape(a.getShape().drop_back(2)), " of a, ", a, ", and ",
-                            formatShape(b.getShape().drop_back(2)), " of b, ", b,
-                            "; they must be equal, or b of rank 2 (nn.broadcast repeats a matrix)");
+    return refuse<MatmulOp>(
+        location, /*C5*/ "batch axes differ: ", formatShape(a.getShape().drop_back(2)), " of a, ",
+        a, ", and ", formatShape(b.getShape().drop_back(2)), " of b, ", b,
+        "; they must be equal, or b of rank 2 (nn.broadcast repeats a matrix)");
   if (rankB == 2 && rankA > 2 && transA)
     return refuse<MatmulOp>(location, /*C6*/ "transpose_a on a of rank ", rankA, ", ", a,
                             ", with b of rank 2, ", b,
@@ -234,7 +235,8 @@ static LogicalResult checkNumbers(MaybeLocation location, StringRef name, ArrayR
                     " numbers of at least ", least, ": ", meaning);
 }
 
-/// Height and width after windows of `kernel` have gone over `size` padded by padding [top, bottom, left, right].
+/// Height and width after windows of `kernel` have gone over `size` padded by padding [top, bottom,
+/// left, right].
 template <typename Op>
 static FailureOr<Dims> windowCounts(MaybeLocation location, ArrayRef<int64_t> size,
                                     ArrayRef<int64_t> kernel, ArrayRef<int64_t> strides,
@@ -328,8 +330,8 @@ static FailureOr<Dims> poolShape(MaybeLocation location, RankedTensorType image,
     return refuse<Op>(location, /*C2*/ "images are ", image, "; they must be [N, H, W, C]");
   if (failed(checkNumbers<Op>(location, "kernel", kernel, 2, 1, "[height, width]")))
     return failure();
-  auto counts = windowCounts<Op>(location, image.getShape().slice(1, 2), kernel, strides, padding,
-                                 {1, 1});
+  auto counts =
+      windowCounts<Op>(location, image.getShape().slice(1, 2), kernel, strides, padding, {1, 1});
   if (failed(counts))
     return failure();
   for (int side = 0; side < 4; ++side)
@@ -343,7 +345,8 @@ static FailureOr<Dims> poolShape(MaybeLocation location, RankedTensorType image,
 
 INFER(MaxPool2DOp) {
   RankedTensorType x = typeOf(op.getX());
-  auto shape = poolShape<MaxPool2DOp>(location, x, op.getKernel(), op.getStrides(), op.getPadding());
+  auto shape =
+      poolShape<MaxPool2DOp>(location, x, op.getKernel(), op.getStrides(), op.getPadding());
   if (failed(shape))
     return failure();
   return finish<MaxPool2DOp>(location, *shape, x.getElementType(), results);
@@ -383,7 +386,8 @@ INFER(EmbeddingGradOp) {
                                  results);
 }
 
-/// C1..C3 of attention: equal q, k, v of shape [B, T, H * D]. Returns the logsumexp's type [B, H, T].
+/// C1..C3 of attention: equal q, k, v of shape [B, T, H * D]. Returns the logsumexp's type [B, H,
+/// T].
 template <typename Op>
 static FailureOr<RankedTensorType> checkAttention(MaybeLocation location, int64_t heads, Value q,
                                                   ArrayRef<std::pair<StringRef, Value>> others) {
@@ -403,8 +407,8 @@ static FailureOr<RankedTensorType> checkAttention(MaybeLocation location, int64_
 
 INFER(AttentionOp) {
   int64_t heads = op.getHeads();
-  auto logsumexp = checkAttention<AttentionOp>(location, heads, op.getQ(),
-                                               {{"k", op.getK()}, {"v", op.getV()}});
+  auto logsumexp =
+      checkAttention<AttentionOp>(location, heads, op.getQ(), {{"k", op.getK()}, {"v", op.getV()}});
   if (failed(logsumexp))
     return failure();
   results.push_back(typeOf(op.getQ()));

@@ -1,7 +1,8 @@
 //===- NNLinalg.cpp - Reductions, shape ops and generators in linalg ------===//
 //
-// Bodies hold arith and math ops, linalg.index and captured scalars only, and shapes are static: that is what the vectoriser of row kernels
-// takes. Narrow floats are summed and compared in f32 and rounded once.
+// Bodies hold arith and math ops, linalg.index and captured scalars only, and shapes are static:
+// that is what the vectoriser of row kernels takes. Narrow floats are summed and compared in f32
+// and rounded once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,10 +40,11 @@ static Value generate(OpBuilder &builder, Location loc, RankedTensorType type, V
   SmallVector<AffineMap> maps(inputMaps);
   maps.push_back(builder.getMultiDimIdentityMap(type.getRank()));
   SmallVector<IteratorType> iterators(type.getRank(), IteratorType::parallel);
-  return linalg::GenericOp::create(builder, loc, type, inputs, emptyTensor(builder, loc, type), maps, iterators,
-                                   [&](OpBuilder &nested, Location bodyLoc, ValueRange arguments) {
-                                     linalg::YieldOp::create(nested, bodyLoc, body(nested, bodyLoc, arguments));
-                                   })
+  return linalg::GenericOp::create(
+             builder, loc, type, inputs, emptyTensor(builder, loc, type), maps, iterators,
+             [&](OpBuilder &nested, Location bodyLoc, ValueRange arguments) {
+               linalg::YieldOp::create(nested, bodyLoc, body(nested, bodyLoc, arguments));
+             })
       .getResult(0);
 }
 
@@ -66,31 +68,35 @@ static Value reshapeTensor(OpBuilder &builder, Location loc, Value x, RankedTens
 //===----------------------------------------------------------------------===//
 
 Values ConstantOp::lowerToLinalg(OpBuilder &builder, ValueRange operands) {
-  return SmallVector<Value>{arith::ConstantOp::create(builder, getLoc(), cast<TypedAttr>(getValue()))};
+  return SmallVector<Value>{
+      arith::ConstantOp::create(builder, getLoc(), cast<TypedAttr>(getValue()))};
 }
 
 Values IotaOp::lowerToLinalg(OpBuilder &builder, ValueRange operands) {
   auto type = tensorType(getY());
   auto axis = normaliseAxis(static_cast<int64_t>(getAxis()), type.getRank());
   Type element = type.getElementType();
-  Value y = generate(builder, getLoc(), type, {}, {}, [&](OpBuilder &b, Location loc, ValueRange) -> Value {
-    Value index = linalg::IndexOp::create(b, loc, axis);
-    if (element.isInteger(1)) {
-      Value one = arith::ConstantIndexOp::create(b, loc, 1);
-      return arith::IndexCastOp::create(b, loc, element, arith::AndIOp::create(b, loc, index, one));
-    }
-    if (!isa<FloatType>(element))
-      return arith::IndexCastOp::create(b, loc, element, index);
-    Value integer = arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
-    Value wide = arith::SIToFPOp::create(b, loc, b.getF32Type(), integer);
-    return element.isF32() ? wide : Value(arith::TruncFOp::create(b, loc, element, wide));
-  });
+  Value y = generate(
+      builder, getLoc(), type, {}, {}, [&](OpBuilder &b, Location loc, ValueRange) -> Value {
+        Value index = linalg::IndexOp::create(b, loc, axis);
+        if (element.isInteger(1)) {
+          Value one = arith::ConstantIndexOp::create(b, loc, 1);
+          return arith::IndexCastOp::create(b, loc, element,
+                                            arith::AndIOp::create(b, loc, index, one));
+        }
+        if (!isa<FloatType>(element))
+          return arith::IndexCastOp::create(b, loc, element, index);
+        Value integer = arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
+        Value wide = arith::SIToFPOp::create(b, loc, b.getF32Type(), integer);
+        return element.isF32() ? wide : Value(arith::TruncFOp::create(b, loc, element, wide));
+      });
   return SmallVector<Value>{y};
 }
 
 namespace {
-/// Philox 4x32-10 on i32 scalars: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11. The vectoriser turns it into vector
-/// arithmetic; the 32 x 32 -> 64 bit product is spelled with i64 because that is one vpmuludq.
+/// Philox 4x32-10 on i32 scalars: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+/// SC11. The vectoriser turns it into vector arithmetic; the 32 x 32 -> 64 bit product is spelled
+/// with i64 because that is one vpmuludq.
 struct Philox {
   OpBuilder &b;
   Location loc;
@@ -103,7 +109,8 @@ struct Philox {
     Value constant = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(factor));
     Value full = arith::MulIOp::create(b, loc, wide, constant);
     Value shift = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(32));
-    Value high = arith::TruncIOp::create(b, loc, b.getI32Type(), arith::ShRUIOp::create(b, loc, full, shift));
+    Value high = arith::TruncIOp::create(b, loc, b.getI32Type(),
+                                         arith::ShRUIOp::create(b, loc, full, shift));
     return {high, arith::TruncIOp::create(b, loc, b.getI32Type(), full)};
   }
   Value xor3(Value x, Value y, Value z) {
@@ -130,26 +137,28 @@ Values RandomOp::lowerToLinalg(OpBuilder &builder, ValueRange operands) {
     Value index = arith::ConstantIndexOp::create(builder, getLoc(), i);
     rng.push_back(tensor::ExtractOp::create(builder, getLoc(), operands[0], index));
   }
-  Value y = generate(builder, getLoc(), type, {}, {}, [&](OpBuilder &b, Location loc, ValueRange) -> Value {
-    Philox philox{b, loc};
-    // The row-major element number; the counter's word takes its low 32 bits.
-    Value element = philox.integer(0);
-    for (int64_t axis = 0; axis < type.getRank(); ++axis) {
-      Value index =
-          arith::IndexCastOp::create(b, loc, b.getI32Type(), linalg::IndexOp::create(b, loc, axis));
-      Value size = philox.integer(static_cast<uint32_t>(type.getDimSize(axis)));
-      element = arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, element, size), index);
-    }
-    Value id = philox.integer(static_cast<uint32_t>(getId()));
-    Value word = philox.word({element, id, rng[2], rng[3]}, rng[0], rng[1]);
-    // 24 bits are what f32 holds exactly.
-    Value top = arith::ShRUIOp::create(b, loc, word, philox.integer(8));
-    Value real = arith::SIToFPOp::create(b, loc, b.getF32Type(), top);
-    Value unit = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0x1p-24f));
-    real = arith::MulFOp::create(b, loc, real, unit);
-    Type to = type.getElementType();
-    return to.isF32() ? real : Value(arith::TruncFOp::create(b, loc, to, real));
-  });
+  Value y = generate(
+      builder, getLoc(), type, {}, {}, [&](OpBuilder &b, Location loc, ValueRange) -> Value {
+        Philox philox{b, loc};
+        // The row-major element number; the counter's word takes its low 32 bits.
+        Value element = philox.integer(0);
+        for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+          Value index = arith::IndexCastOp::create(b, loc, b.getI32Type(),
+                                                   linalg::IndexOp::create(b, loc, axis));
+          Value size = philox.integer(static_cast<uint32_t>(type.getDimSize(axis)));
+          element =
+              arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, element, size), index);
+        }
+        Value id = philox.integer(static_cast<uint32_t>(getId()));
+        Value word = philox.word({element, id, rng[2], rng[3]}, rng[0], rng[1]);
+        // 24 bits are what f32 holds exactly.
+        Value top = arith::ShRUIOp::create(b, loc, word, philox.integer(8));
+        Value real = arith::SIToFPOp::create(b, loc, b.getF32Type(), top);
+        Value unit = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0x1p-24f));
+        real = arith::MulFOp::create(b, loc, real, unit);
+        Type to = type.getElementType();
+        return to.isF32() ? real : Value(arith::TruncFOp::create(b, loc, to, real));
+      });
   return SmallVector<Value>{y};
 }
 
@@ -161,7 +170,8 @@ Values ReshapeOp::lowerToLinalg(OpBuilder &builder, ValueRange operands) {
   return SmallVector<Value>{reshapeTensor(builder, getLoc(), operands[0], tensorType(getY()))};
 }
 
-static Value copyThrough(OpBuilder &builder, Location loc, Value x, RankedTensorType type, AffineMap map) {
+static Value copyThrough(OpBuilder &builder, Location loc, Value x, RankedTensorType type,
+                         AffineMap map) {
   return generate(builder, loc, type, x, map,
                   [](OpBuilder &, Location, ValueRange arguments) { return arguments[0]; });
 }
@@ -194,8 +204,9 @@ static SmallVector<OpFoldResult> indices(OpBuilder &builder, ArrayRef<int64_t> v
 
 Values SliceOp::lowerToLinalg(OpBuilder &builder, ValueRange operands) {
   auto type = tensorType(getY());
-  Value y = tensor::ExtractSliceOp::create(builder, getLoc(), type, operands[0], indices(builder, getStarts()),
-                                           indices(builder, type.getShape()), indices(builder, getStrides()));
+  Value y = tensor::ExtractSliceOp::create(
+      builder, getLoc(), type, operands[0], indices(builder, getStarts()),
+      indices(builder, type.getShape()), indices(builder, getStrides()));
   return SmallVector<Value>{y};
 }
 
@@ -206,9 +217,9 @@ Values PadOp::lowerToLinalg(OpBuilder &builder, ValueRange operands) {
     strides.push_back(interior + 1);
   Value zeros =
       filled(builder, getLoc(), type, cast<TypedAttr>(builder.getZeroAttr(type.getElementType())));
-  Value y = tensor::InsertSliceOp::create(builder, getLoc(), operands[0], zeros, indices(builder, getLow()),
-                                          indices(builder, tensorType(operands[0]).getShape()),
-                                          indices(builder, strides));
+  Value y = tensor::InsertSliceOp::create(
+      builder, getLoc(), operands[0], zeros, indices(builder, getLow()),
+      indices(builder, tensorType(operands[0]).getShape()), indices(builder, strides));
   return SmallVector<Value>{y};
 }
 
@@ -233,8 +244,9 @@ Values SplitOp::lowerToLinalg(OpBuilder &builder, ValueRange operands) {
   SmallVector<Value> parts;
   for (Value part : getParts()) {
     auto type = tensorType(part);
-    parts.push_back(tensor::ExtractSliceOp::create(builder, getLoc(), type, operands[0], indices(builder, offsets),
-                                                   indices(builder, type.getShape()), indices(builder, strides)));
+    parts.push_back(tensor::ExtractSliceOp::create(
+        builder, getLoc(), type, operands[0], indices(builder, offsets),
+        indices(builder, type.getShape()), indices(builder, strides)));
     offsets[axis] += type.getDimSize(axis);
   }
   return parts;
@@ -244,10 +256,11 @@ Values SplitOp::lowerToLinalg(OpBuilder &builder, ValueRange operands) {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// Reduces over `axes` with `combine` from `initial`, then scales, rounds to the result's type and gives reduced axes their size 1 back.
+/// Reduces over `axes` with `combine` from `initial`, then scales, rounds to the result's type and
+/// gives reduced axes their size 1 back.
 template <typename CombineOp>
-static Values lowerReduction(Operation *op, OpBuilder &builder, Value x, ArrayRef<int64_t> axesAttr, double initial,
-                             double scale) {
+static Values lowerReduction(Operation *op, OpBuilder &builder, Value x, ArrayRef<int64_t> axesAttr,
+                             double initial, double scale) {
   Location loc = op->getLoc();
   auto from = tensorType(x), to = tensorType(op->getResult(0));
   if (!from.hasStaticShape())
@@ -269,14 +282,15 @@ static Values lowerReduction(Operation *op, OpBuilder &builder, Value x, ArrayRe
   Value start = filled(builder, loc, wide, builder.getF32FloatAttr(static_cast<float>(initial)));
   AffineMap maps[] = {builder.getMultiDimIdentityMap(from.getRank()),
                       AffineMap::get(from.getRank(), 0, exprs, builder.getContext())};
-  Value y = linalg::GenericOp::create(builder, loc, TypeRange{wide}, ValueRange{x}, ValueRange{start}, maps, iterators,
-                                      [&](OpBuilder &b, Location bodyLoc, ValueRange arguments) {
-                                        Value element = arguments[0];
-                                        if (element.getType() != f32)
-                                          element = arith::ExtFOp::create(b, bodyLoc, f32, element);
-                                        Value next = CombineOp::create(b, bodyLoc, element, arguments[1], flags);
-                                        linalg::YieldOp::create(b, bodyLoc, next);
-                                      })
+  Value y = linalg::GenericOp::create(
+                builder, loc, TypeRange{wide}, ValueRange{x}, ValueRange{start}, maps, iterators,
+                [&](OpBuilder &b, Location bodyLoc, ValueRange arguments) {
+                  Value element = arguments[0];
+                  if (element.getType() != f32)
+                    element = arith::ExtFOp::create(b, bodyLoc, f32, element);
+                  Value next = CombineOp::create(b, bodyLoc, element, arguments[1], flags);
+                  linalg::YieldOp::create(b, bodyLoc, next);
+                })
                 .getResult(0);
   Type element = to.getElementType();
   if (scale != 1.0 || element != f32)
@@ -285,10 +299,13 @@ static Values lowerReduction(Operation *op, OpBuilder &builder, Value x, ArrayRe
                  [&](OpBuilder &b, Location bodyLoc, ValueRange arguments) -> Value {
                    Value result = arguments[0];
                    if (scale != 1.0) {
-                     Value factor = arith::ConstantOp::create(b, bodyLoc, b.getF32FloatAttr(static_cast<float>(scale)));
+                     Value factor = arith::ConstantOp::create(
+                         b, bodyLoc, b.getF32FloatAttr(static_cast<float>(scale)));
                      result = arith::MulFOp::create(b, bodyLoc, result, factor, flags);
                    }
-                   return element == f32 ? result : Value(arith::TruncFOp::create(b, bodyLoc, element, result));
+                   return element == f32
+                              ? result
+                              : Value(arith::TruncFOp::create(b, bodyLoc, element, result));
                  });
   return SmallVector<Value>{reshapeTensor(builder, loc, y, to)};
 }

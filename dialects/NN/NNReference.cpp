@@ -1,7 +1,8 @@
 //===- NNReference.cpp - Elementwise and shape ops in double precision ----===//
 //
-// Written to be obviously right: one loop over positions each, libm for functions, no reuse of the formulas that code generation uses.
-// Rounding to narrow types is not modelled: the reference is what the program means, and tolerances account for the types.
+// Written to be obviously right: one loop over positions each, libm for functions, no reuse of the
+// formulas that code generation uses. Rounding to narrow types is not modelled: the reference is
+// what the program means, and tolerances account for the types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,15 +71,16 @@ int64_t nn::broadcastOffset(const Tensor &tensor, const std::vector<int64_t> &po
 using Element = std::function<double(ArrayRef<double>)>;
 
 /// Applies `element` at every position of the result, operands broadcast.
-static LogicalResult evaluateElements(Operation *op, ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results,
-                                      const Element &element) {
+static LogicalResult evaluateElements(Operation *op, ArrayRef<Tensor> operands,
+                                      SmallVectorImpl<Tensor> &results, const Element &element) {
   Type type = getElementTypeOrSelf(op->getResult(0).getType());
   Tensor y(referenceShape(op->getResult(0)));
   SmallVector<double> values(operands.size());
   int64_t i = 0;
   for (Positions position(y.shape); !position.done(); position.next()) {
     for (size_t operand = 0; operand < operands.size(); ++operand)
-      values[operand] = operands[operand].values[broadcastOffset(operands[operand], position.get())];
+      values[operand] =
+          operands[operand].values[broadcastOffset(operands[operand], position.get())];
     y.values[i++] = wrapToType(element(values), type);
   }
   results.push_back(std::move(y));
@@ -152,8 +154,9 @@ LogicalResult MulOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor>
   return evaluateElements(*this, operands, results, [&](ArrayRef<double> v) {
     // Products of integers are taken modulo 2^64, as the program does.
     return isFloat ? v[0] * v[1]
-                   : static_cast<double>(static_cast<int64_t>(static_cast<uint64_t>(static_cast<int64_t>(v[0])) *
-                                                              static_cast<uint64_t>(static_cast<int64_t>(v[1]))));
+                   : static_cast<double>(
+                         static_cast<int64_t>(static_cast<uint64_t>(static_cast<int64_t>(v[0])) *
+                                              static_cast<uint64_t>(static_cast<int64_t>(v[1]))));
   });
 }
 
@@ -221,11 +224,14 @@ LogicalResult ConstantOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Te
   return success();
 }
 
-/// Philox 4x32-10: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11. Word 0 of the block.
-static uint32_t philoxWord(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t k0, uint32_t k1) {
+/// Philox 4x32-10: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11. Word 0 of
+/// the block.
+static uint32_t philoxWord(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t k0,
+                           uint32_t k1) {
   for (int round = 0; round < 10; ++round) {
     uint64_t p0 = uint64_t{0xD2511F53} * c0, p1 = uint64_t{0xCD9E8D57} * c2;
-    uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0, n2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
+    uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0,
+             n2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
     c0 = n0, c1 = static_cast<uint32_t>(p1), c2 = n2, c3 = static_cast<uint32_t>(p0);
     k0 += 0x9E3779B9, k1 += 0xBB67AE85;
   }
@@ -238,7 +244,8 @@ LogicalResult RandomOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tens
     rng[i] = static_cast<uint32_t>(static_cast<int64_t>(operands[0].values[i]));
   Tensor y(getShape().vec());
   for (int64_t i = 0; i < y.size(); ++i) {
-    uint32_t word = philoxWord(static_cast<uint32_t>(i), static_cast<uint32_t>(getId()), rng[2], rng[3], rng[0], rng[1]);
+    uint32_t word = philoxWord(static_cast<uint32_t>(i), static_cast<uint32_t>(getId()), rng[2],
+                               rng[3], rng[0], rng[1]);
     y.values[i] = static_cast<double>(word >> 8) * 0x1p-24;
   }
   results.push_back(std::move(y));
@@ -258,8 +265,8 @@ LogicalResult ReshapeOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Ten
 
 /// y at each position is x at the position `source` names; outside x, zero.
 template <typename Source>
-static LogicalResult gather(Operation *op, const Tensor &x, SmallVectorImpl<Tensor> &results, Source source,
-                            unsigned result = 0) {
+static LogicalResult gather(Operation *op, const Tensor &x, SmallVectorImpl<Tensor> &results,
+                            Source source, unsigned result = 0) {
   Tensor y(referenceShape(op->getResult(result)));
   std::vector<int64_t> from(x.shape.size());
   int64_t i = 0;

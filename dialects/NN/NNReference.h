@@ -11,10 +11,12 @@ namespace descent::nn {
 reference::Tensor toReference(mlir::ElementsAttr value);
 /// The static shape of a value.
 std::vector<int64_t> referenceShape(mlir::Value value);
-/// What an integer type keeps of a result: the low bits, as two's complement (booleans: 0 or 1). Floats keep everything.
+/// What an integer type keeps of a result: the low bits, as two's complement (booleans: 0 or 1).
+/// Floats keep everything.
 double wrapToType(double value, mlir::Type element);
 
-/// Walks the positions of a shape in row-major order: for (Positions p(shape); !p.done(); p.next()) ... p[axis].
+/// Walks the positions of a shape in row-major order: for (Positions p(shape); !p.done(); p.next())
+/// ... p[axis].
 class Positions {
 public:
   explicit Positions(std::vector<int64_t> dims)
@@ -36,7 +38,8 @@ private:
   int64_t left;
 };
 
-/// Row-major offset of a position in a tensor, after NumPy broadcasting of the tensor to the position's rank.
+/// Row-major offset of a position in a tensor, after NumPy broadcasting of the tensor to the
+/// position's rank.
 int64_t broadcastOffset(const reference::Tensor &tensor, const std::vector<int64_t> &position);
 /// Row-major offset of a position with exactly the tensor's rank.
 int64_t offsetOf(const std::vector<int64_t> &shape, const std::vector<int64_t> &position);

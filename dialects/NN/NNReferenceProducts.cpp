@@ -35,7 +35,8 @@ LogicalResult MatmulOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tens
       for (int64_t j = 0; j < n; ++j) {
         double sum = 0.0;
         for (int64_t l = 0; l < k; ++l)
-          sum += aMatrix[getTransposeA() ? l * m + i : i * k + l] * bMatrix[getTransposeB() ? j * k + l : l * n + j];
+          sum += aMatrix[getTransposeA() ? l * m + i : i * k + l] *
+                 bMatrix[getTransposeB() ? j * k + l : l * n + j];
         *out++ = sum;
       }
   }
@@ -47,10 +48,12 @@ LogicalResult MatmulOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tens
 // Convolution
 //===----------------------------------------------------------------------===//
 
-/// Calls visit(offset in x, offset in w, offset in y) for every product of a convolution of x [N, H, W, IC] with w [KH, KW, IC, OC] to
-/// y [N, OH, OW, OC]. The three ops differ only in which of the three tensors they add into.
-static void forEachProduct(ArrayRef<int64_t> x, ArrayRef<int64_t> w, ArrayRef<int64_t> y, ArrayRef<int64_t> strides,
-                           ArrayRef<int64_t> padding, ArrayRef<int64_t> dilations,
+/// Calls visit(offset in x, offset in w, offset in y) for every product of a convolution of x [N,
+/// H, W, IC] with w [KH, KW, IC, OC] to y [N, OH, OW, OC]. The three ops differ only in which of
+/// the three tensors they add into.
+static void forEachProduct(ArrayRef<int64_t> x, ArrayRef<int64_t> w, ArrayRef<int64_t> y,
+                           ArrayRef<int64_t> strides, ArrayRef<int64_t> padding,
+                           ArrayRef<int64_t> dilations,
                            llvm::function_ref<void(int64_t, int64_t, int64_t)> visit) {
   for (int64_t n = 0; n < y[0]; ++n)
     for (int64_t oh = 0; oh < y[1]; ++oh)
@@ -63,7 +66,8 @@ static void forEachProduct(ArrayRef<int64_t> x, ArrayRef<int64_t> w, ArrayRef<in
               continue;
             for (int64_t ic = 0; ic < w[2]; ++ic)
               for (int64_t oc = 0; oc < w[3]; ++oc)
-                visit(((n * x[1] + h) * x[2] + v) * x[3] + ic, ((kh * w[1] + kw) * w[2] + ic) * w[3] + oc,
+                visit(((n * x[1] + h) * x[2] + v) * x[3] + ic,
+                      ((kh * w[1] + kw) * w[2] + ic) * w[3] + oc,
                       ((n * y[1] + oh) * y[2] + ow) * y[3] + oc);
           }
 }
@@ -71,26 +75,31 @@ static void forEachProduct(ArrayRef<int64_t> x, ArrayRef<int64_t> w, ArrayRef<in
 LogicalResult Conv2DOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
   const Tensor &x = operands[0], &w = operands[1];
   Tensor y(referenceShape(getY()));
-  forEachProduct(x.shape, w.shape, y.shape, getStrides(), getPadding(), getDilations(),
-                 [&](int64_t i, int64_t j, int64_t o) { y.values[o] += x.values[i] * w.values[j]; });
+  forEachProduct(
+      x.shape, w.shape, y.shape, getStrides(), getPadding(), getDilations(),
+      [&](int64_t i, int64_t j, int64_t o) { y.values[o] += x.values[i] * w.values[j]; });
   results.push_back(std::move(y));
   return success();
 }
 
-LogicalResult Conv2DGradInputOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
+LogicalResult Conv2DGradInputOp::evaluate(ArrayRef<Tensor> operands,
+                                          SmallVectorImpl<Tensor> &results) {
   const Tensor &dy = operands[0], &w = operands[1];
   Tensor dx(referenceShape(getDx()));
-  forEachProduct(dx.shape, w.shape, dy.shape, getStrides(), getPadding(), getDilations(),
-                 [&](int64_t i, int64_t j, int64_t o) { dx.values[i] += dy.values[o] * w.values[j]; });
+  forEachProduct(
+      dx.shape, w.shape, dy.shape, getStrides(), getPadding(), getDilations(),
+      [&](int64_t i, int64_t j, int64_t o) { dx.values[i] += dy.values[o] * w.values[j]; });
   results.push_back(std::move(dx));
   return success();
 }
 
-LogicalResult Conv2DGradWeightOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
+LogicalResult Conv2DGradWeightOp::evaluate(ArrayRef<Tensor> operands,
+                                           SmallVectorImpl<Tensor> &results) {
   const Tensor &x = operands[0], &dy = operands[1];
   Tensor dw(referenceShape(getDw()));
-  forEachProduct(x.shape, dw.shape, dy.shape, getStrides(), getPadding(), getDilations(),
-                 [&](int64_t i, int64_t j, int64_t o) { dw.values[j] += dy.values[o] * x.values[i]; });
+  forEachProduct(
+      x.shape, dw.shape, dy.shape, getStrides(), getPadding(), getDilations(),
+      [&](int64_t i, int64_t j, int64_t o) { dw.values[j] += dy.values[o] * x.values[i]; });
   results.push_back(std::move(dw));
   return success();
 }
@@ -99,9 +108,11 @@ LogicalResult Conv2DGradWeightOp::evaluate(ArrayRef<Tensor> operands, SmallVecto
 // Pooling
 //===----------------------------------------------------------------------===//
 
-/// Offset of the first maximum of each window, by output element; a NaN counts as the largest; -1 where the window holds padding only.
-static std::vector<int64_t> firstMaxima(const Tensor &x, ArrayRef<int64_t> y, ArrayRef<int64_t> kernel,
-                                        ArrayRef<int64_t> strides, ArrayRef<int64_t> padding) {
+/// Offset of the first maximum of each window, by output element; a NaN counts as the largest; -1
+/// where the window holds padding only.
+static std::vector<int64_t> firstMaxima(const Tensor &x, ArrayRef<int64_t> y,
+                                        ArrayRef<int64_t> kernel, ArrayRef<int64_t> strides,
+                                        ArrayRef<int64_t> padding) {
   std::vector<int64_t> offsets;
   for (int64_t n = 0; n < y[0]; ++n)
     for (int64_t oh = 0; oh < y[1]; ++oh)
@@ -126,14 +137,17 @@ static std::vector<int64_t> firstMaxima(const Tensor &x, ArrayRef<int64_t> y, Ar
 
 LogicalResult MaxPool2DOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
   Tensor y(referenceShape(getY()));
-  std::vector<int64_t> from = firstMaxima(operands[0], y.shape, getKernel(), getStrides(), getPadding());
+  std::vector<int64_t> from =
+      firstMaxima(operands[0], y.shape, getKernel(), getStrides(), getPadding());
   for (int64_t i = 0; i < y.size(); ++i)
-    y.values[i] = from[i] < 0 ? -std::numeric_limits<double>::infinity() : operands[0].values[from[i]];
+    y.values[i] =
+        from[i] < 0 ? -std::numeric_limits<double>::infinity() : operands[0].values[from[i]];
   results.push_back(std::move(y));
   return success();
 }
 
-LogicalResult MaxPool2DGradOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
+LogicalResult MaxPool2DGradOp::evaluate(ArrayRef<Tensor> operands,
+                                        SmallVectorImpl<Tensor> &results) {
   const Tensor &dy = operands[0], &x = operands[1];
   Tensor dx(x.shape);
   std::vector<int64_t> to = firstMaxima(x, dy.shape, getKernel(), getStrides(), getPadding());
@@ -149,12 +163,14 @@ LogicalResult MaxPool2DGradOp::evaluate(ArrayRef<Tensor> operands, SmallVectorIm
 //===----------------------------------------------------------------------===//
 
 /// The row an index means; negative ones count from the end. Empty after an error.
-static std::optional<int64_t> rowOf(Operation *op, const Tensor &indices, int64_t position, int64_t rows) {
+static std::optional<int64_t> rowOf(Operation *op, const Tensor &indices, int64_t position,
+                                    int64_t rows) {
   auto index = static_cast<int64_t>(indices.values[position]);
   if (index >= -rows && index < rows)
     return index < 0 ? index + rows : index;
-  op->emitOpError() << "index " << index << " at position " << position << " is outside the table: its rows are 0 to "
-                    << rows - 1 << " (or -" << rows << " to -1 from the end)";
+  op->emitOpError() << "index " << index << " at position " << position
+                    << " is outside the table: its rows are 0 to " << rows - 1 << " (or -" << rows
+                    << " to -1 from the end)";
   return std::nullopt;
 }
 
@@ -173,7 +189,8 @@ LogicalResult EmbeddingOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<T
   return success();
 }
 
-LogicalResult EmbeddingGradOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
+LogicalResult EmbeddingGradOp::evaluate(ArrayRef<Tensor> operands,
+                                        SmallVectorImpl<Tensor> &results) {
   const Tensor &dy = operands[0], &indices = operands[1];
   Tensor dtable(referenceShape(getDtable()));
   int64_t width = dtable.shape[1];
@@ -199,8 +216,8 @@ struct Heads {
   bool causal;
 
   Heads(const Tensor &q, const Tensor &k, int64_t heads, bool causal)
-      : batch(q.shape[0]), queries(q.shape[1]), keys(k.shape[1]), heads(heads), width(q.shape[2] / heads),
-        causal(causal) {}
+      : batch(q.shape[0]), queries(q.shape[1]), keys(k.shape[1]), heads(heads),
+        width(q.shape[2] / heads), causal(causal) {}
   int64_t at(int64_t length, int64_t b, int64_t t, int64_t h, int64_t d) const {
     return ((b * length + t) * heads + h) * width + d;
   }
@@ -244,9 +261,10 @@ LogicalResult AttentionOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<T
   return success();
 }
 
-LogicalResult AttentionGradOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
-  const Tensor &dout = operands[0], &q = operands[1], &k = operands[2], &v = operands[3], &o = operands[4],
-               &logsumexp = operands[5];
+LogicalResult AttentionGradOp::evaluate(ArrayRef<Tensor> operands,
+                                        SmallVectorImpl<Tensor> &results) {
+  const Tensor &dout = operands[0], &q = operands[1], &k = operands[2], &v = operands[3],
+               &o = operands[4], &logsumexp = operands[5];
   Heads at(q, k, static_cast<int64_t>(getHeads()), getCausal());
   Tensor dq(q.shape), dk(k.shape), dv(v.shape);
   double scale = 1.0 / std::sqrt(static_cast<double>(at.width));
@@ -258,7 +276,8 @@ LogicalResult AttentionGradOp::evaluate(ArrayRef<Tensor> operands, SmallVectorIm
           continue;
         double along = 0.0; // dout . o, the part of dP that softmax takes out
         for (int64_t d = 0; d < at.width; ++d)
-          along += dout.values[at.at(at.queries, b, i, h, d)] * o.values[at.at(at.queries, b, i, h, d)];
+          along +=
+              dout.values[at.at(at.queries, b, i, h, d)] * o.values[at.at(at.queries, b, i, h, d)];
         for (int64_t j = 0; j < at.keys; ++j) {
           double p = std::exp(at.score(q, k, b, h, i, j) - rowLog);
           if (p == 0.0)

@@ -17,8 +17,8 @@ using reference::Tensor;
 
 /// Folds every element of x into the element of y it is reduced to.
 template <typename Combine>
-static Tensor reduceElements(Operation *op, const Tensor &x, ArrayRef<int64_t> axesAttr, double initial,
-                             Combine combine) {
+static Tensor reduceElements(Operation *op, const Tensor &x, ArrayRef<int64_t> axesAttr,
+                             double initial, Combine combine) {
   SmallVector<int64_t> axes = normaliseAxes(axesAttr, x.rank());
   std::vector<int64_t> kept = x.shape;
   for (int64_t axis : axes)
@@ -34,13 +34,14 @@ static Tensor reduceElements(Operation *op, const Tensor &x, ArrayRef<int64_t> a
 }
 
 LogicalResult ReduceSumOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
-  results.push_back(
-      reduceElements(*this, operands[0], getAxes(), 0.0, [](double sum, double x) { return sum + x; }));
+  results.push_back(reduceElements(*this, operands[0], getAxes(), 0.0,
+                                   [](double sum, double x) { return sum + x; }));
   return success();
 }
 
 LogicalResult ReduceMeanOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
-  Tensor y = reduceElements(*this, operands[0], getAxes(), 0.0, [](double sum, double x) { return sum + x; });
+  Tensor y = reduceElements(*this, operands[0], getAxes(), 0.0,
+                            [](double sum, double x) { return sum + x; });
   double count = static_cast<double>(operands[0].size()) / static_cast<double>(y.size());
   for (double &value : y.values)
     value /= count;
@@ -49,7 +50,8 @@ LogicalResult ReduceMeanOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<
 }
 
 LogicalResult ReduceMaxOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
-  results.push_back(reduceElements(*this, operands[0], getAxes(), -std::numeric_limits<double>::infinity(),
+  results.push_back(reduceElements(*this, operands[0], getAxes(),
+                                   -std::numeric_limits<double>::infinity(),
                                    [](double max, double x) {
                                      if (std::isnan(max) || std::isnan(x))
                                        return std::numeric_limits<double>::quiet_NaN();
@@ -110,9 +112,11 @@ LogicalResult LayerNormOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<T
     for (int64_t c = 0; c < columns; ++c)
       variance += std::pow(x.values[start + c] - mean, 2) / static_cast<double>(columns);
     for (int64_t c = 0; c < columns; ++c) {
-      double normalised = (x.values[start + c] - mean) / std::sqrt(variance + getEpsilon().convertToDouble());
+      double normalised =
+          (x.values[start + c] - mean) / std::sqrt(variance + getEpsilon().convertToDouble());
       // gain and bias are [C], or broadcast to it.
-      y.values[start + c] = normalised * gain.values[gain.size() == 1 ? 0 : c] + bias.values[bias.size() == 1 ? 0 : c];
+      y.values[start + c] = normalised * gain.values[gain.size() == 1 ? 0 : c] +
+                            bias.values[bias.size() == 1 ? 0 : c];
     }
   }
   results.push_back(std::move(y));
@@ -144,7 +148,8 @@ LogicalResult DropoutOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Ten
 // Losses
 //===----------------------------------------------------------------------===//
 
-LogicalResult CrossEntropyOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
+LogicalResult CrossEntropyOp::evaluate(ArrayRef<Tensor> operands,
+                                       SmallVectorImpl<Tensor> &results) {
   const Tensor &logits = operands[0], &targets = operands[1];
   const Tensor *classWeights = getClassWeights() ? &operands[2] : nullptr;
   const Tensor *rowWeights = getRowWeights() ? &operands.back() : nullptr;
@@ -157,12 +162,14 @@ LogicalResult CrossEntropyOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImp
   for (int64_t row = 0; row < targets.size(); ++row) {
     auto target = static_cast<int64_t>(targets.values[row]);
     // Rows of one batch element share its weight.
-    double rowWeight = rowWeights ? rowWeights->values[row / (targets.size() / rowWeights->size())] : 1.0;
+    double rowWeight =
+        rowWeights ? rowWeights->values[row / (targets.size() / rowWeights->size())] : 1.0;
     if (target == ignored)
       continue;
     if (target < 0 || target >= classes)
-      return emitOpError() << "target " << target << " of row " << row << " is not a class: classes are 0 to "
-                           << classes - 1 << ", and ignore_index is " << ignored;
+      return emitOpError() << "target " << target << " of row " << row
+                           << " is not a class: classes are 0 to " << classes - 1
+                           << ", and ignore_index is " << ignored;
     if (rowWeight == 0.0)
       continue;
     auto weightOf = [&](int64_t c) { return classWeights ? classWeights->values[c] : 1.0; };
@@ -183,7 +190,8 @@ LogicalResult MseOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor>
   const Tensor &predictions = operands[0], &targets = operands[1];
   double sum = 0.0, weight = 0.0;
   for (int64_t i = 0; i < predictions.size(); ++i) {
-    double rowWeight = getRowWeights() ? operands[2].values[i / (predictions.size() / operands[2].size())] : 1.0;
+    double rowWeight =
+        getRowWeights() ? operands[2].values[i / (predictions.size() / operands[2].size())] : 1.0;
     if (rowWeight == 0.0)
       continue;
     sum += rowWeight * std::pow(predictions.values[i] - targets.values[i], 2);

@@ -1,15 +1,16 @@
 //===- NNStructure.cpp - Modules, the model, instances --------------------===//
 //
-// Both containers read like functions. Names are checked where they are written: a parameter or instance name twice in one container is refused
-// there, a clash that only appears when instances are inlined is refused by inline-modules.
+// Both containers read like functions. Names are checked where they are written: a parameter or
+// instance name twice in one container is refused there, a clash that only appears when instances
+// are inlined is refused by inline-modules.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/NN/NN.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringMap.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace descent;
@@ -19,7 +20,8 @@ using namespace descent::nn;
 // Assembly
 //===----------------------------------------------------------------------===//
 
-template <typename Op> static ParseResult parseContainer(OpAsmParser &parser, OperationState &result) {
+template <typename Op>
+static ParseResult parseContainer(OpAsmParser &parser, OperationState &result) {
   auto build = [](Builder &builder, ArrayRef<Type> arguments, ArrayRef<Type> results,
                   function_interface_impl::VariadicFlag,
                   std::string &) { return builder.getFunctionType(arguments, results); };
@@ -38,8 +40,8 @@ ParseResult nn::ModuleOp::parse(OpAsmParser &parser, OperationState &result) {
   return parseContainer<nn::ModuleOp>(parser, result);
 }
 void nn::ModuleOp::print(OpAsmPrinter &printer) { printContainer(printer, *this); }
-/// A model's inputs are known to users by the names they have in the file: recipes and data files speak of them. So the name of each argument is kept as
-/// nn.name, unless it is stated.
+/// A model's inputs are known to users by the names they have in the file: recipes and data files
+/// speak of them. So the name of each argument is kept as nn.name, unless it is stated.
 ParseResult ModelOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
   SmallVector<OpAsmParser::Argument> arguments;
@@ -108,12 +110,10 @@ static LogicalResult verifyNames(Operation *container) {
     auto [entry, isNew] = known->try_emplace(name, &op);
     if (isNew)
       continue;
-    InFlightDiagnostic error = op.emitOpError()
-                               << "a second " << what << " named '" << name
-                               << "'; names must be unique"
-                               << (what == "parameter"
-                                       ? " (to share one parameter, use its value twice)"
-                                       : "");
+    InFlightDiagnostic error =
+        op.emitOpError() << "a second " << what << " named '" << name << "'; names must be unique"
+                         << (what == "parameter" ? " (to share one parameter, use its value twice)"
+                                                 : "");
     error.attachNote(entry->second->getLoc()) << "the first is here";
     return error;
   }
@@ -134,9 +134,9 @@ LogicalResult ReturnOp::verify() {
   ArrayRef<Type> declared = module.getResultTypes();
   if (TypeRange(getValues()) == TypeRange(declared)) // C1
     return success();
-  InFlightDiagnostic error = emitOpError() << "returns (" << getValues().getTypes()
-                                           << ") but nn.module @" << module.getSymName()
-                                           << " declares (" << declared << ")";
+  InFlightDiagnostic error = emitOpError()
+                             << "returns (" << getValues().getTypes() << ") but nn.module @"
+                             << module.getSymName() << " declares (" << declared << ")";
   error.attachNote(module.getLoc()) << "declared here";
   return error;
 }
@@ -157,11 +157,13 @@ LogicalResult ModelOp::verifyRegions() {
     auto dictionary = attributes ? cast<DictionaryAttr>(attributes[number]) : DictionaryAttr();
     auto role = dictionary ? dictionary.getAs<StringAttr>("nn.role") : StringAttr();
     for (NamedAttribute attribute : dictionary ? dictionary.getValue() : ArrayRef<NamedAttribute>())
-      if (StringRef name = attribute.getName(); name.starts_with("nn.") &&
+      if (StringRef name = attribute.getName();
+          name.starts_with("nn.") &&
           !llvm::is_contained({"nn.name", "nn.role", "nn.range", "nn.ignore_index"}, name)) // C3
-        return emitOpError() << "argument " << number << " has an unknown attribute '" << name
-                             << "'; known are nn.name, nn.role and (added by bound-inputs) nn.range and "
-                                "nn.ignore_index";
+        return emitOpError()
+               << "argument " << number << " has an unknown attribute '" << name
+               << "'; known are nn.name, nn.role and (added by bound-inputs) nn.range and "
+                  "nn.ignore_index";
     if (!role) // C3
       return emitOpError() << "argument " << number
                            << " has no role; write {nn.role = \"data\"} or {nn.role = \"target\"}";
@@ -182,8 +184,7 @@ LogicalResult ModelOp::verifyRegions() {
 
 /// Finds the nn.module named `name`, or names the nearest one in the error.
 static FailureOr<nn::ModuleOp> findModule(InstantiateOp op, SymbolTableCollection &symbols) {
-  if (auto module =
-          symbols.lookupNearestSymbolFrom<nn::ModuleOp>(op, op.getCalleeAttr()))
+  if (auto module = symbols.lookupNearestSymbolFrom<nn::ModuleOp>(op, op.getCalleeAttr()))
     return module;
   StringRef wanted = op.getCallee(), nearest;
   unsigned best = std::max<size_t>(wanted.size() / 2, 1) + 1;

@@ -1,7 +1,7 @@
 //===- NNVerify.cpp - Rules that are not about result types ---------------===//
 //
-// Shapes and element types are checked by inference (NNInfer*.cpp), which the verifier runs as well. What is left are values of attributes and
-// operands that belong together.
+// Shapes and element types are checked by inference (NNInfer*.cpp), which the verifier runs as
+// well. What is left are values of attributes and operands that belong together.
 //
 //===----------------------------------------------------------------------===//
 

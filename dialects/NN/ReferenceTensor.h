@@ -1,16 +1,17 @@
 //===- ReferenceTensor.h - Values of the double-precision interpreter -----===//
 //
-// A dense row-major tensor whose elements are doubles, whatever the element type of the program is. Integers up to 2^53 and booleans are exact
-// in a double, which covers every index and count a model can hold.
+// A dense row-major tensor whose elements are doubles, whatever the element type of the program is.
+// Integers up to 2^53 and booleans are exact in a double, which covers every index and count a
+// model can hold.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DESCENT_DIALECTS_NN_REFERENCETENSOR_H
 #define DESCENT_DIALECTS_NN_REFERENCETENSOR_H
 
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <cstddef>
 #include <vector>
 
 namespace descent::reference {

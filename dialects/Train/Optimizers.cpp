@@ -1,7 +1,8 @@
 //===- Optimizers.cpp - Update rules in nn ops ----------------------------===//
 //
-// Each rule is written on whole tensors of one shape; fusion makes one flat kernel of it. Scalars that depend on the count of updates are rank-0
-// tensors, so that the schedule and the bias corrections are computed by compiled code.
+// Each rule is written on whole tensors of one shape; fusion makes one flat kernel of it. Scalars
+// that depend on the count of updates are rank-0 tensors, so that the schedule and the bias
+// corrections are computed by compiled code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,8 @@ SmallVector<Value> SgdAttr::buildUpdate(OpBuilder &builder, Location loc, Value 
   SmallVector<Value> results;
   if (!states.empty()) {
     Value velocity = m.add(m.mul(states[0], m.constant(getMomentum())), gradient);
-    gradient = getNesterov() ? m.add(gradient, m.mul(velocity, m.constant(getMomentum()))) : velocity;
+    gradient =
+        getNesterov() ? m.add(gradient, m.mul(velocity, m.constant(getMomentum()))) : velocity;
     results.push_back(velocity);
   }
   results.insert(results.begin(), m.sub(parameter, m.mul(gradient, rate)));
@@ -36,8 +38,9 @@ SmallVector<Value> SgdAttr::buildUpdate(OpBuilder &builder, Location loc, Value 
 
 SmallVector<StringRef> AdamAttr::getStateNames() const { return {"m", "v"}; }
 
-/// 1 - beta^t without cancellation: with x = t ln(beta) / 2 and T = tanh(x), 1 - exp(2x) = -2T / (1 - T).
-/// Computing beta^t in f32 and subtracting from one would lose five digits at t = 1 for beta = 0.999.
+/// 1 - beta^t without cancellation: with x = t ln(beta) / 2 and T = tanh(x), 1 - exp(2x) = -2T / (1
+/// - T). Computing beta^t in f32 and subtracting from one would lose five digits at t = 1 for beta
+/// = 0.999.
 static Value biasCorrection(ScalarMath &m, double beta, Value count) {
   Value t = m.tanh(m.mul(count, m.constant(0.5 * std::log(beta))));
   return m.div(m.mul(t, m.constant(-2.0)), m.sub(m.constant(1.0), t));
@@ -53,7 +56,8 @@ SmallVector<Value> AdamAttr::buildUpdate(OpBuilder &builder, Location loc, Value
                       m.mul(gradient, m.constant(1.0 - getBeta1())));
   Value second = m.add(m.mul(states[1], m.constant(getBeta2())),
                        m.mul(m.mul(gradient, gradient), m.constant(1.0 - getBeta2())));
-  // The corrections are folded into scalars, so that each element costs one square root and one division.
+  // The corrections are folded into scalars, so that each element costs one square root and one
+  // division.
   Value step = m.div(rate, biasCorrection(m, getBeta1(), count));
   Value root = m.rsqrt(biasCorrection(m, getBeta2(), count));
   Value denominator = m.add(m.mul(m.sqrt(second), root), m.constant(getEpsilon()));

@@ -7,7 +7,8 @@
 
 namespace descent::train {
 
-/// Builds f32 nn ops at one location. Operands broadcast, so a rank-0 tensor combines with any shape.
+/// Builds f32 nn ops at one location. Operands broadcast, so a rank-0 tensor combines with any
+/// shape.
 class ScalarMath {
 public:
   ScalarMath(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
@@ -21,8 +22,12 @@ public:
   mlir::Value sub(mlir::Value a, mlir::Value b) { return nn::SubOp::create(builder, loc, a, b); }
   mlir::Value mul(mlir::Value a, mlir::Value b) { return nn::MulOp::create(builder, loc, a, b); }
   mlir::Value div(mlir::Value a, mlir::Value b) { return nn::DivOp::create(builder, loc, a, b); }
-  mlir::Value min(mlir::Value a, mlir::Value b) { return nn::MinimumOp::create(builder, loc, a, b); }
-  mlir::Value max(mlir::Value a, mlir::Value b) { return nn::MaximumOp::create(builder, loc, a, b); }
+  mlir::Value min(mlir::Value a, mlir::Value b) {
+    return nn::MinimumOp::create(builder, loc, a, b);
+  }
+  mlir::Value max(mlir::Value a, mlir::Value b) {
+    return nn::MaximumOp::create(builder, loc, a, b);
+  }
   mlir::Value tanh(mlir::Value x) { return nn::TanhOp::create(builder, loc, x); }
   mlir::Value cos(mlir::Value x) { return nn::CosOp::create(builder, loc, x); }
   mlir::Value abs(mlir::Value x) { return nn::AbsOp::create(builder, loc, x); }

@@ -18,7 +18,8 @@ static Value withWarmup(ScalarMath &m, double rate, int64_t warmup, Value count,
   if (warmup <= 0)
     return after;
   Value rising = m.mul(count, m.constant(rate / static_cast<double>(warmup)));
-  Value warming = m.compare(nn::ComparePredicate::le, count, m.constant(static_cast<double>(warmup)));
+  Value warming =
+      m.compare(nn::ComparePredicate::le, count, m.constant(static_cast<double>(warmup)));
   return m.where(warming, rising, after);
 }
 
@@ -36,7 +37,8 @@ Value ConstantScheduleAttr::buildRate(OpBuilder &builder, Location loc, Value co
 
 Value LinearScheduleAttr::buildRate(OpBuilder &builder, Location loc, Value count) const {
   ScalarMath m(builder, loc);
-  Value fall = m.mul(progress(m, getWarmup(), getSteps(), count), m.constant(getRate() - getMinRate()));
+  Value fall =
+      m.mul(progress(m, getWarmup(), getSteps(), count), m.constant(getRate() - getMinRate()));
   return withWarmup(m, getRate(), getWarmup(), count, m.sub(m.constant(getRate()), fall));
 }
 

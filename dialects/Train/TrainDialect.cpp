@@ -1,15 +1,16 @@
 //===- TrainDialect.cpp - Ops and symbols of the training step ------------===//
 //
-// Assembly, symbol checks and verifiers. Update rules are in Optimizers.cpp, learning rates in Schedules.cpp.
+// Assembly, symbol checks and verifiers. Update rules are in Optimizers.cpp, learning rates in
+// Schedules.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Train/Train.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace descent;
@@ -162,7 +163,8 @@ LogicalResult UpdateOp::verify() {
     return emitOpError() << "has " << getGradients().size() << " gradients for "
                          << getParameters().size() << " parameters";
   if (!isa<OptimizerAttrInterface>(getOptimizer()))
-    return emitOpError() << getOptimizer() << " is not an update rule; use #train.sgd or #train.adam";
+    return emitOpError() << getOptimizer()
+                         << " is not an update rule; use #train.sgd or #train.adam";
   return success();
 }
 
@@ -172,6 +174,7 @@ LogicalResult CommitOp::verifyRegions() {
     return emitOpError() << "condition must be tensor<i1>, not " << getCondition().getType();
   for (Operation &op : getBody().front())
     if (!isa<UpdateOp, WriteOp>(op))
-      return op.emitOpError("cannot stand in train.commit; only train.update and train.write change state");
+      return op.emitOpError(
+          "cannot stand in train.commit; only train.update and train.write change state");
   return success();
 }

@@ -1,18 +1,22 @@
 //===- Attention.cpp - Fused attention kernels for CPUs: forward ----------===//
 //
-// For one head: K^T is packed into panels once; then for each block of 48 queries and each block of 288 keys
-//   S = Q K^T                               register tiles, only those that touch the visible triangle
-//   m' = max(m, rowmax S), a = exp(m - m')  running maximum of the raw scores, correction of what came before
-//   P = exp(scale (S - m')), l = a l + rowsum P    in place, zeros as far as a tile reads
-//   O = a O + P V                           register tiles; V is read where it stands
-// and at the end O / l and logsumexp = scale m + log l. S (58 KB) stays in the second-level cache, a row of it in the first.
+// For one head: K^T is packed into panels once; then for each block of 48 queries and each block of
+// 288 keys
+//   S = Q K^T                               register tiles, only those that touch the visible
+//   triangle m' = max(m, rowmax S), a = exp(m - m')  running maximum of the raw scores, correction
+//   of what came before P = exp(scale (S - m')), l = a l + rowsum P    in place, zeros as far as a
+//   tile reads O = a O + P V                           register tiles; V is read where it stands
+// and at the end O / l and logsumexp = scale m + log l. S (58 KB) stays in the second-level cache,
+// a row of it in the first.
 //
-// Subtracting the maximum before scaling, and not after, makes the argument of exp at most 0 whatever the rounding. Keys are cut at
-// multiples of the query block, so no query block straddles a cut and the first block of keys has a visible one for every query: sums are
-// at least 1 (no mask other than the causal one exists, so no row is without keys).
+// Subtracting the maximum before scaling, and not after, makes the argument of exp at most 0
+// whatever the rounding. Keys are cut at multiples of the query block, so no query block straddles
+// a cut and the first block of keys has a visible one for every query: sums are at least 1 (no mask
+// other than the causal one exists, so no row is without keys).
 //
-// A task is one head, or for long sequences a run of its query blocks (about 384 rows; each packs the keys that it sees, which costs
-// a few percent there). Cuts depend on the shape alone, so the bits of a row do not depend on how tasks are dealt out.
+// A task is one head, or for long sequences a run of its query blocks (about 384 rows; each packs
+// the keys that it sees, which costs a few percent there). Cuts depend on the shape alone, so the
+// bits of a row do not depend on how tasks are dealt out.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +29,9 @@ namespace descent {
 
 namespace {
 
-constexpr int64_t queryBlock = 48;    // A multiple of either tile's rows and of either vector's lanes.
-constexpr int64_t keyBlock = 288;     // A multiple of the query block and of either panel.
-constexpr int64_t rowsPerTask = 384;  // About; a multiple of the query block.
+constexpr int64_t queryBlock = 48; // A multiple of either tile's rows and of either vector's lanes.
+constexpr int64_t keyBlock = 288;  // A multiple of the query block and of either panel.
+constexpr int64_t rowsPerTask = 384; // About; a multiple of the query block.
 
 /// Cuts and scratch, from the shape alone.
 struct Plan {
@@ -52,8 +56,8 @@ struct Plan {
 
 class ForwardEmitter : public AttentionEmitter {
 public:
-  ForwardEmitter(OpBuilder &builder, Location loc, const AttentionForm &form, const Plan &plan, func::FuncOp function,
-                 ModuleOp module, const CpuTarget &target)
+  ForwardEmitter(OpBuilder &builder, Location loc, const AttentionForm &form, const Plan &plan,
+                 func::FuncOp function, ModuleOp module, const CpuTarget &target)
       : AttentionEmitter(builder, loc, form, function, module, target), plan(plan) {}
 
   void emit() {
@@ -87,12 +91,14 @@ private:
   void emitQueries(Index q0, Index count) {
     Value none = constantVector(-INFINITY), zero = constantVector(0.0);
     loop(0, queryBlock, lanes, [&](Index row) {
-      storeVector(zero, blockMax, row); // Rows beyond the block's are computed with too, so they must be defined.
+      storeVector(zero, blockMax,
+                  row); // Rows beyond the block's are computed with too, so they must be defined.
       storeVector(none, rowMax, row);
       storeVector(zero, rowSum, row);
     });
     Index end = form.causal ? add(q0, count) : Index(form.length);
-    loop(0, end, keyBlock, [&](Index k0) { emitBlock(q0, count, k0, min(sub(end, k0), keyBlock)); });
+    loop(0, end, keyBlock,
+         [&](Index k0) { emitBlock(q0, count, k0, min(sub(end, k0), keyBlock)); });
     emitFinish(q0, count);
   }
 
@@ -104,7 +110,10 @@ private:
   void emitBlock(Index q0, Index count, Index k0, Index keys) {
     loop(0, keys, panel, [&](Index column) {
       rowTiles(count, queryBlock, [&](Index row, int rows) {
-        auto tile = [&] { scoreTile(rows, q, add(q0, row), packedKeys, panelOf(add(k0, column)), rowsOfBlock(q0), column); };
+        auto tile = [&] {
+          scoreTile(rows, q, add(q0, row), packedKeys, panelOf(add(k0, column)), rowsOfBlock(q0),
+                    column);
+        };
         if (form.causal)
           when(less(column, add(sub(add(q0, row), k0), rows)), tile);
         else
@@ -131,8 +140,8 @@ private:
       emitExponentials(row, visible(q0, row, k0, keys), visible(q0, last, k0, keys));
     });
     rowTiles(count, queryBlock, [&](Index row, int rows) {
-      productTiles(rows, TileA::Rows, scores.buffer, mul(row, scores.stride), scores.stride, v, k0, o, add(q0, row),
-                   visible(q0, add(row, rows - 1), k0, keys), later);
+      productTiles(rows, TileA::Rows, scores.buffer, mul(row, scores.stride), scores.stride, v, k0,
+                   o, add(q0, row), visible(q0, add(row, rows - 1), k0, keys), later);
     });
   }
 
@@ -158,12 +167,13 @@ private:
     auto scoresAt = [&](Index column) { return vectorAt(scores.buffer, add(start, column)); };
     // Four chains hide the latency of the comparison.
     Index by4 = roundDown(visible, 4 * lanes), by1 = roundDown(visible, lanes);
-    SmallVector<Value> best = loop(0, by4, 4 * lanes, SmallVector<Value>(4, none), [&](Index column, ValueRange best) {
-      SmallVector<Value> next;
-      for (int i = 0; i < 4; ++i)
-        next.push_back(atLeast(best[i], scoresAt(add(column, i * lanes))));
-      return next;
-    });
+    SmallVector<Value> best =
+        loop(0, by4, 4 * lanes, SmallVector<Value>(4, none), [&](Index column, ValueRange best) {
+          SmallVector<Value> next;
+          for (int i = 0; i < 4; ++i)
+            next.push_back(atLeast(best[i], scoresAt(add(column, i * lanes))));
+          return next;
+        });
     best = {atLeast(atLeast(best[0], best[1]), atLeast(best[2], best[3]))};
     best = loop(by4, by1, lanes, best, [&](Index column, ValueRange best) {
       return SmallVector<Value>{atLeast(best[0], scoresAt(column))};
@@ -172,24 +182,30 @@ private:
       Value seen = choose(mask(sub(visible, column)), scoresAt(column), none);
       return SmallVector<Value>{atLeast(best[0], seen)};
     });
-    store(vector::ReductionOp::create(builder, loc, vector::CombiningKind::MAXNUMF, best[0]), blockMax, row);
+    store(vector::ReductionOp::create(builder, loc, vector::CombiningKind::MAXNUMF, best[0]),
+          blockMax, row);
   }
 
-  /// P over the scores of one row, with zeros from `visible` to `read`, and its part of the row's sum.
+  /// P over the scores of one row, with zeros from `visible` to `read`, and its part of the row's
+  /// sum.
   void emitExponentials(Index row, Index visible, Index read) {
     Index start = mul(row, scores.stride);
     Value largest = splat(load(rowMax, row)), zero = constantVector(0.0);
     auto weight = [&](Index column) {
       return exponential(subf(vectorAt(scores.buffer, add(start, column)), largest));
     };
-    auto put = [&](Value weights, Index column) { storeVector(weights, scores.buffer, add(start, column)); };
-    Index by2 = roundDown(visible, 2 * lanes), by1 = roundDown(visible, lanes), end = roundUp(visible, lanes);
-    SmallVector<Value> sums = loop(0, by2, 2 * lanes, {zero, zero}, [&](Index column, ValueRange sums) {
-      Value first = weight(column), second = weight(add(column, lanes));
-      put(first, column);
-      put(second, add(column, lanes));
-      return SmallVector<Value>{addf(sums[0], first), addf(sums[1], second)};
-    });
+    auto put = [&](Value weights, Index column) {
+      storeVector(weights, scores.buffer, add(start, column));
+    };
+    Index by2 = roundDown(visible, 2 * lanes), by1 = roundDown(visible, lanes),
+          end = roundUp(visible, lanes);
+    SmallVector<Value> sums =
+        loop(0, by2, 2 * lanes, {zero, zero}, [&](Index column, ValueRange sums) {
+          Value first = weight(column), second = weight(add(column, lanes));
+          put(first, column);
+          put(second, add(column, lanes));
+          return SmallVector<Value>{addf(sums[0], first), addf(sums[1], second)};
+        });
     sums = {addf(sums[0], sums[1])};
     sums = loop(by2, by1, lanes, sums, [&](Index column, ValueRange sums) {
       Value weights = weight(column);
@@ -220,16 +236,19 @@ private:
     loop(0, count, 1, [&](Index row) {
       scaleRow(add(q0, row), splat(load(correction, row)));
       if (form.logsumexp)
-        store(load(rowMax, row), buffer(form.logsumexp->buffer), add(mul(batchHead, form.length), add(q0, row)));
+        store(load(rowMax, row), buffer(form.logsumexp->buffer),
+              add(mul(batchHead, form.length), add(q0, row)));
     });
   }
 };
 
 } // namespace
 
-func::FuncOp emitAttention(const AttentionForm &form, Location loc, StringRef name, ModuleOp module, const CpuTarget &target) {
+func::FuncOp emitAttention(const AttentionForm &form, Location loc, StringRef name, ModuleOp module,
+                           const CpuTarget &target) {
   Plan plan(form, target);
-  func::FuncOp function = createKernelFunction(module, loc, name, form.buffers, form.batch * form.heads * plan.runs, plan.layout.bytes);
+  func::FuncOp function = createKernelFunction(
+      module, loc, name, form.buffers, form.batch * form.heads * plan.runs, plan.layout.bytes);
   OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
   ForwardEmitter(builder, loc, form, plan, function, module, target).emit();
   func::ReturnOp::create(builder, loc);

@@ -1,9 +1,11 @@
 //===- AttentionEmitter.cpp - What attention and its gradient share -------===//
 //
-// The exponential is 2^(c x) with c = scale / ln 2: rounding c x to an integer by adding 1.5 * 2^23, which also leaves that integer in the low
-// bits, then a polynomial of degree 6 on the rest (its error of 2e-9 is far below a rounding). Folding the scale into c saves a
-// multiplication a score; c's own rounding makes a relative error of |scale x| * 6e-8, the same as a rounding of the score itself would.
-// The power of two is applied by a multiplication, not by adding to the exponent's bits, because then NaN stays NaN whatever its payload.
+// The exponential is 2^(c x) with c = scale / ln 2: rounding c x to an integer by adding 1.5 *
+// 2^23, which also leaves that integer in the low bits, then a polynomial of degree 6 on the rest
+// (its error of 2e-9 is far below a rounding). Folding the scale into c saves a multiplication a
+// score; c's own rounding makes a relative error of |scale x| * 6e-8, the same as a rounding of the
+// score itself would. The power of two is applied by a multiplication, not by adding to the
+// exponent's bits, because then NaN stays NaN whatever its payload.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +16,8 @@ using namespace mlir;
 
 namespace descent {
 
-AttentionEmitter::AttentionEmitter(OpBuilder &builder, Location loc, const AttentionForm &form, func::FuncOp function,
-                                   ModuleOp module, const CpuTarget &target)
+AttentionEmitter::AttentionEmitter(OpBuilder &builder, Location loc, const AttentionForm &form,
+                                   func::FuncOp function, ModuleOp module, const CpuTarget &target)
     : Emitter(builder, loc), form(form), target(target), lanes(target.lanes()),
       panel(target.lanes() * target.tileVectors()), module(module) {
   auto arguments = function.getArguments();
@@ -36,7 +38,8 @@ RowView AttentionEmitter::headRows(const AttentionOperand &operand, Index batch,
 // Packing
 //===----------------------------------------------------------------------===//
 
-/// Three rounds of shuffles that AVX has as single instructions: unpack, shuffle within halves, swap halves.
+/// Three rounds of shuffles that AVX has as single instructions: unpack, shuffle within halves,
+/// swap halves.
 SmallVector<Value> AttentionEmitter::transpose8(ArrayRef<Value> rows) {
   auto shuffle = [&](Value a, Value b, ArrayRef<int64_t> lanes) -> Value {
     return vector::ShuffleOp::create(builder, loc, a, b, lanes);
@@ -60,14 +63,17 @@ SmallVector<Value> AttentionEmitter::transpose8(ArrayRef<Value> rows) {
 
 void AttentionEmitter::packTransposed(const RowView &source, Index count, Value packed) {
   int64_t depth = form.depth, depth8 = depth / 8 * 8;
-  auto sourceAt = [&](Index row, Index k) { return add(add(source.start, mul(row, source.stride)), k); };
+  auto sourceAt = [&](Index row, Index k) {
+    return add(add(source.start, mul(row, source.stride)), k);
+  };
   auto packedAt = [&](Index row, Index k) {
     Index inPanel = rem(row, panel);
     return add(add(mul(sub(row, inPanel), depth), inPanel), mul(k, panel));
   };
   // Whole blocks of 8 x 8; the columns that remain, and then the rows, are copied by element.
   auto copyScalars = [&](Index row, Index from, Index to) {
-    loop(from, to, 1, [&](Index k) { store(load(source.buffer, sourceAt(row, k)), packed, packedAt(row, k)); });
+    loop(from, to, 1,
+         [&](Index k) { store(load(source.buffer, sourceAt(row, k)), packed, packedAt(row, k)); });
   };
   Index count8 = roundDown(count, 8);
   loop(0, count8, 8, [&](Index row) {
@@ -94,13 +100,15 @@ void AttentionEmitter::packTransposed(const RowView &source, Index count, Value 
 // Tiles
 //===----------------------------------------------------------------------===//
 
-void AttentionEmitter::rowTiles(Index count, int64_t block, llvm::function_ref<void(Index, int)> body) {
-  // Blocks are whole numbers of tiles, so only the last block of T rows leaves a remainder, and only one.
+void AttentionEmitter::rowTiles(Index count, int64_t block,
+                                llvm::function_ref<void(Index, int)> body) {
+  // Blocks are whole numbers of tiles, so only the last block of T rows leaves a remainder, and
+  // only one.
   forEachRowTile(*this, count, target, {form.length % block % target.tileRows()}, body);
 }
 
-void AttentionEmitter::scoreTile(int rows, const RowView &a, Index row, Value packed, Index panelStart, const RowView &scores,
-                                 Index column) {
+void AttentionEmitter::scoreTile(int rows, const RowView &a, Index row, Value packed,
+                                 Index panelStart, const RowView &scores, Index column) {
   TileSpec spec;
   spec.rows = rows;
   spec.vectors = target.tileVectors();
@@ -120,8 +128,9 @@ void AttentionEmitter::scoreTile(int rows, const RowView &a, Index row, Value pa
   callTile(*this, module, spec, target, arguments);
 }
 
-void AttentionEmitter::productTiles(int rows, TileA layout, Value a, Index aOffset, int64_t lda, const RowView &b, Index bRow,
-                                    const RowView &c, Index cRow, Index k, Value accumulate) {
+void AttentionEmitter::productTiles(int rows, TileA layout, Value a, Index aOffset, int64_t lda,
+                                    const RowView &b, Index bRow, const RowView &c, Index cRow,
+                                    Index k, Value accumulate) {
   TileSpec spec;
   spec.rows = rows;
   spec.a = layout;
@@ -155,11 +164,21 @@ void AttentionEmitter::productTiles(int rows, TileA layout, Value a, Index aOffs
 
 static constexpr auto contract = arith::FastMathFlags::contract;
 
-Value AttentionEmitter::choose(Value mask, Value a, Value b) { return arith::SelectOp::create(builder, loc, mask, a, b); }
-Value AttentionEmitter::addf(Value a, Value b) { return arith::AddFOp::create(builder, loc, a, b, contract); }
-Value AttentionEmitter::subf(Value a, Value b) { return arith::SubFOp::create(builder, loc, a, b, contract); }
-Value AttentionEmitter::mulf(Value a, Value b) { return arith::MulFOp::create(builder, loc, a, b, contract); }
-Value AttentionEmitter::fma(Value a, Value b, Value c) { return vector::FMAOp::create(builder, loc, a, b, c); }
+Value AttentionEmitter::choose(Value mask, Value a, Value b) {
+  return arith::SelectOp::create(builder, loc, mask, a, b);
+}
+Value AttentionEmitter::addf(Value a, Value b) {
+  return arith::AddFOp::create(builder, loc, a, b, contract);
+}
+Value AttentionEmitter::subf(Value a, Value b) {
+  return arith::SubFOp::create(builder, loc, a, b, contract);
+}
+Value AttentionEmitter::mulf(Value a, Value b) {
+  return arith::MulFOp::create(builder, loc, a, b, contract);
+}
+Value AttentionEmitter::fma(Value a, Value b, Value c) {
+  return vector::FMAOp::create(builder, loc, a, b, c);
+}
 
 Value AttentionEmitter::atLeast(Value x, Value bound) {
   Value below = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT, bound, x);
@@ -172,15 +191,17 @@ Value AttentionEmitter::atMost(Value x, Value bound) {
 }
 
 Value AttentionEmitter::sum(Value vector) {
-  return vector::ReductionOp::create(builder, loc, vector::CombiningKind::ADD, vector, arith::FastMathFlags::reassoc);
+  return vector::ReductionOp::create(builder, loc, vector::CombiningKind::ADD, vector,
+                                     arith::FastMathFlags::reassoc);
 }
 
 double AttentionEmitter::scale() const { return 1.0 / std::sqrt(double(form.depth)); }
 
 Value AttentionEmitter::exponential(Value x) {
   // (2^f - 1) / f on [-1/2, 1/2], minimax in the relative error of 2^f.
-  static constexpr double polynomial[] = {1.5353361947210455e-4, 1.3398874403573674e-3, 9.6184373574363951e-3,
-                                          5.5503324711592965e-2, 2.4022647913632114e-1, 6.9314720285504518e-1};
+  static constexpr double polynomial[] = {1.5353361947210455e-4, 1.3398874403573674e-3,
+                                          9.6184373574363951e-3, 5.5503324711592965e-2,
+                                          2.4022647913632114e-1, 6.9314720285504518e-1};
   double factor = scale() * 1.4426950408889634;
   Value c = constantVector(factor), rounder = constantVector(12582912.0);
   x = atLeast(x, constantVector(-125.0 / factor));

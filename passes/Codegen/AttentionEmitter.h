@@ -1,6 +1,7 @@
 //===- AttentionEmitter.h - What attention and its gradient share ---------===//
 //
-// Places of rows in memory, scratch, K^T packed into panels, tiles over a block of scores, and the exponential of softmax.
+// Places of rows in memory, scratch, K^T packed into panels, tiles over a block of scores, and the
+// exponential of softmax.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +14,8 @@
 
 namespace descent {
 
-/// A thread's scratch, laid out before the function exists: sizes in floats, places in bytes that are multiples of a cache line.
+/// A thread's scratch, laid out before the function exists: sizes in floats, places in bytes that
+/// are multiples of a cache line.
 class ScratchLayout {
 public:
   int64_t take(int64_t floats) {
@@ -33,8 +35,8 @@ struct RowView {
 
 class AttentionEmitter : public Emitter {
 public:
-  AttentionEmitter(mlir::OpBuilder &builder, mlir::Location loc, const AttentionForm &form, mlir::func::FuncOp function,
-                   mlir::ModuleOp module, const CpuTarget &target);
+  AttentionEmitter(mlir::OpBuilder &builder, mlir::Location loc, const AttentionForm &form,
+                   mlir::func::FuncOp function, mlir::ModuleOp module, const CpuTarget &target);
 
   const AttentionForm &form;
   const CpuTarget &target;
@@ -45,22 +47,29 @@ public:
   RowView headRows(const AttentionOperand &operand, Index batch, Index head);
   mlir::Value buffer(unsigned number) { return buffers[number]; }
   /// A flat f32 buffer in the scratch.
-  mlir::Value scratchAt(int64_t byteOffset) { return carve(scratch, byteOffset, builder.getF32Type()); }
+  mlir::Value scratchAt(int64_t byteOffset) {
+    return carve(scratch, byteOffset, builder.getF32Type());
+  }
   Index firstTask = 0, lastTask = 0;
 
-  /// Packs rows [0, count) of a [count, D] view into B panels of its transpose: element (r, k) at (r / panel) * panel * D + k * panel +
-  /// r % panel. Rows up to the next multiple of the panel are zero.
+  /// Packs rows [0, count) of a [count, D] view into B panels of its transpose: element (r, k) at
+  /// (r / panel) * panel * D + k * panel + r % panel. Rows up to the next multiple of the panel are
+  /// zero.
   void packTransposed(const RowView &source, Index count, mlir::Value packed);
   /// Where the panel that begins with row `row` (a multiple of the panel) starts.
   Index panelOf(Index row) { return mul(row, form.depth); }
 
-  /// Calls `body(row, rows)` for the row tiles of a block of `count` rows, a whole block or the last one of a sequence of length T.
+  /// Calls `body(row, rows)` for the row tiles of a block of `count` rows, a whole block or the
+  /// last one of a sequence of length T.
   void rowTiles(Index count, int64_t block, llvm::function_ref<void(Index, int)> body);
   /// scores[row .. row + rows) x panel = rows of `a` times a packed panel.
-  void scoreTile(int rows, const RowView &a, Index row, mlir::Value packed, Index panelStart, const RowView &scores, Index column);
-  /// c[cRow .. + rows) (+)= A b over k rows of b: A's element (i, kk) is at aOffset + i * lda + kk (TileA::Rows) or aOffset + kk * lda + i.
-  void productTiles(int rows, TileA layout, mlir::Value a, Index aOffset, int64_t lda, const RowView &b, Index bRow,
-                    const RowView &c, Index cRow, Index k, mlir::Value accumulate);
+  void scoreTile(int rows, const RowView &a, Index row, mlir::Value packed, Index panelStart,
+                 const RowView &scores, Index column);
+  /// c[cRow .. + rows) (+)= A b over k rows of b: A's element (i, kk) is at aOffset + i * lda + kk
+  /// (TileA::Rows) or aOffset + kk * lda + i.
+  void productTiles(int rows, TileA layout, mlir::Value a, Index aOffset, int64_t lda,
+                    const RowView &b, Index bRow, const RowView &c, Index cRow, Index k,
+                    mlir::Value accumulate);
 
   // Vectors of `lanes` f32.
   mlir::Value vectorAt(mlir::Value memory, Index at) { return loadVector(memory, at, lanes); }
@@ -72,7 +81,8 @@ public:
   mlir::Value subf(mlir::Value a, mlir::Value b);
   mlir::Value mulf(mlir::Value a, mlir::Value b);
   mlir::Value fma(mlir::Value a, mlir::Value b, mlir::Value c);
-  /// max(bound, x), and x if either is NaN: what x86's instruction does, so it costs one, and NaN passes through.
+  /// max(bound, x), and x if either is NaN: what x86's instruction does, so it costs one, and NaN
+  /// passes through.
   mlir::Value atLeast(mlir::Value x, mlir::Value bound);
   /// min(bound, x), likewise.
   mlir::Value atMost(mlir::Value x, mlir::Value bound);
@@ -83,7 +93,8 @@ public:
   /// The scale of the scores, 1/sqrt(D).
   double scale() const;
 
-  /// Calls `body(column, mask)` for the vectors of a row of D columns; the mask is null where all lanes count.
+  /// Calls `body(column, mask)` for the vectors of a row of D columns; the mask is null where all
+  /// lanes count.
   void depthVectors(llvm::function_ref<void(Index, mlir::Value)> body);
   mlir::Value loadPart(mlir::Value memory, Index at, mlir::Value mask);
   void storePart(mlir::Value vector, mlir::Value memory, Index at, mlir::Value mask);

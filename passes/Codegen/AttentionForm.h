@@ -1,7 +1,7 @@
 //===- AttentionForm.h - What an attention kernel reads and writes --------===//
 //
-// The body of an attention kernel, as the sizes and the places of its operands: what remains of the nn ops once splits and concatenations
-// are strides.
+// The body of an attention kernel, as the sizes and the places of its operands: what remains of the
+// nn ops once splits and concatenations are strides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 
 namespace descent {
 
-/// Where a [B, T, H*D] operand lies: element (b, t, c) is element (b * T + t) * rowStride + offset + c of a buffer of the kernel function
-/// (inputs first, then outputs).
+/// Where a [B, T, H*D] operand lies: element (b, t, c) is element (b * T + t) * rowStride + offset
+/// + c of a buffer of the kernel function (inputs first, then outputs).
 struct AttentionOperand {
   unsigned buffer = 0;
   int64_t offset = 0;
@@ -27,21 +27,23 @@ struct AttentionForm {
   int64_t batch = 0, length = 0, heads = 0, depth = 0; ///< B, T, H, D
   bool causal = false;
   AttentionOperand q, k, v;
-  std::optional<AttentionOperand> o;         ///< result of the forward kernel, operand of the gradient
+  std::optional<AttentionOperand> o; ///< result of the forward kernel, operand of the gradient
   std::optional<AttentionOperand> logsumexp; ///< [B, H, T]; likewise; absent if nobody asks for it
   AttentionOperand dout;                     ///< gradient only
   std::optional<AttentionOperand> dq, dk, dv;
-  llvm::SmallVector<mlir::Type> buffers;     ///< memrefs of the kernel function, inputs first
+  llvm::SmallVector<mlir::Type> buffers; ///< memrefs of the kernel function, inputs first
 
   /// Fails after emitting an error at the op that does not fit.
   static mlir::FailureOr<AttentionForm> parse(exec::KernelOp kernel);
 };
 
 /// The kernel function of a form, added to `module` with the tiles that it calls. Neither can fail.
-mlir::func::FuncOp emitAttention(const AttentionForm &form, mlir::Location loc, llvm::StringRef name, mlir::ModuleOp module,
+mlir::func::FuncOp emitAttention(const AttentionForm &form, mlir::Location loc,
+                                 llvm::StringRef name, mlir::ModuleOp module,
                                  const CpuTarget &target);
-mlir::func::FuncOp emitAttentionGrad(const AttentionForm &form, mlir::Location loc, llvm::StringRef name,
-                                     mlir::ModuleOp module, const CpuTarget &target);
+mlir::func::FuncOp emitAttentionGrad(const AttentionForm &form, mlir::Location loc,
+                                     llvm::StringRef name, mlir::ModuleOp module,
+                                     const CpuTarget &target);
 
 } // namespace descent
 

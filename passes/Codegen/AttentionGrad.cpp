@@ -1,15 +1,17 @@
 //===- AttentionGrad.cpp - Fused attention kernels for CPUs: gradient -----===//
 //
-// For one head: K^T and V^T are packed into panels, delta = rowsum(dO * O); then for each block of 96 keys and each block of 96 queries
-// that sees some of them
-//   S = Q K^T, G = dO V^T                     register tiles, only those that touch the visible triangle
-//   P = exp(scale S - logsumexp), dS = scale P (G - delta)   in place, zeros as far as a tile reads
-//   dQ (+)= dS K,  dV (+)= P^T dO,  dK (+)= dS^T Q           register tiles; P^T and dS^T are only strides
-// The forward's scores are computed again, so nothing of size T x T is kept. S and G are 40 KB each; the block of dK and dV stays in the
-// cache over the queries. The first block that adds to a gradient stores instead, so nothing is zeroed beforehand.
+// For one head: K^T and V^T are packed into panels, delta = rowsum(dO * O); then for each block of
+// 96 keys and each block of 96 queries that sees some of them
+//   S = Q K^T, G = dO V^T                     register tiles, only those that touch the visible
+//   triangle P = exp(scale S - logsumexp), dS = scale P (G - delta)   in place, zeros as far as a
+//   tile reads dQ (+)= dS K,  dV (+)= P^T dO,  dK (+)= dS^T Q           register tiles; P^T and
+//   dS^T are only strides
+// The forward's scores are computed again, so nothing of size T x T is kept. S and G are 40 KB
+// each; the block of dK and dV stays in the cache over the queries. The first block that adds to a
+// gradient stores instead, so nothing is zeroed beforehand.
 //
-// The argument of exp is at most 0 in exact arithmetic; rounding of a large logsumexp could push it above, so it is cut there: a
-// probability is at most 1.
+// The argument of exp is at most 0 in exact arithmetic; rounding of a large logsumexp could push it
+// above, so it is cut there: a probability is at most 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +24,8 @@ namespace descent {
 
 namespace {
 
-/// Rows of a block of queries and of keys: a multiple of either tile's rows, either vector's lanes and either panel.
+/// Rows of a block of queries and of keys: a multiple of either tile's rows, either vector's lanes
+/// and either panel.
 constexpr int64_t blockRows = 96;
 
 /// Scratch, from the shape alone.
@@ -45,8 +48,8 @@ struct Plan {
 
 class GradientEmitter : public AttentionEmitter {
 public:
-  GradientEmitter(OpBuilder &builder, Location loc, const AttentionForm &form, const Plan &plan, func::FuncOp function,
-                  ModuleOp module, const CpuTarget &target)
+  GradientEmitter(OpBuilder &builder, Location loc, const AttentionForm &form, const Plan &plan,
+                  func::FuncOp function, ModuleOp module, const CpuTarget &target)
       : AttentionEmitter(builder, loc, form, function, module, target), plan(plan) {}
 
   void emit() {
@@ -74,7 +77,8 @@ public:
       loop(0, form.length, 1, [&](Index row) { emitDelta(row); });
       loop(0, form.length, blockRows, [&](Index k0) {
         loop(form.causal ? k0 : Index(0), form.length, blockRows, [&](Index q0) {
-          emitBlock(q0, min(sub(form.length, q0), blockRows), k0, min(sub(form.length, k0), blockRows));
+          emitBlock(q0, min(sub(form.length, q0), blockRows), k0,
+                    min(sub(form.length, k0), blockRows));
         });
       });
     });
@@ -88,15 +92,18 @@ private:
   Value packedKeys, packedValues, delta;
 
   void emitDelta(Index row) {
-    Index outputs = add(o.start, mul(row, o.stride)), incoming = add(dout.start, mul(row, dout.stride));
+    Index outputs = add(o.start, mul(row, o.stride)),
+          incoming = add(dout.start, mul(row, dout.stride));
     int64_t whole = form.depth / lanes * lanes;
     auto product = [&](Index column, Value part, Value total) {
-      return fma(loadPart(o.buffer, add(outputs, column), part), loadPart(dout.buffer, add(incoming, column), part), total);
+      return fma(loadPart(o.buffer, add(outputs, column), part),
+                 loadPart(dout.buffer, add(incoming, column), part), total);
     };
     SmallVector<Value> total = {constantVector(0.0)};
     if (whole)
-      total = loop(0, whole, lanes, total,
-                   [&](Index column, ValueRange total) { return SmallVector<Value>{product(column, Value(), total[0])}; });
+      total = loop(0, whole, lanes, total, [&](Index column, ValueRange total) {
+        return SmallVector<Value>{product(column, Value(), total[0])};
+      });
     if (whole != form.depth)
       total = {product(whole, mask(form.depth - whole), total[0])};
     store(sum(total[0]), delta, row);
@@ -105,7 +112,9 @@ private:
   void emitBlock(Index q0, Index queries, Index k0, Index keys) {
     // Row i of the block sees columns up to i + diagonal.
     Index diagonal = sub(q0, k0);
-    auto visible = [&](Index row) { return form.causal ? min(add(add(diagonal, row), 1), keys) : keys; };
+    auto visible = [&](Index row) {
+      return form.causal ? min(add(add(diagonal, row), 1), keys) : keys;
+    };
     RowView scoreRows = rowsOfBlock(scores, q0), gradientRows = rowsOfBlock(gradients, q0);
     loop(0, keys, panel, [&](Index column) {
       Index start = panelOf(add(k0, column));
@@ -121,15 +130,17 @@ private:
       });
     });
     loop(0, queries, 1, [&](Index row) {
-      // A tile of dQ reads as far as its last row sees; one of dK or dV starts at the row that sees its first column.
+      // A tile of dQ reads as far as its last row sees; one of dK or dV starts at the row that sees
+      // its first column.
       Index read = form.causal ? min(add(add(diagonal, row), target.tileRows()), keys) : keys;
       emitSoftmaxGradient(q0, row, visible(row), read);
     });
     if (dq) {
       Value later = less(0, k0);
       rowTiles(queries, blockRows, [&](Index row, int rows) {
-        productTiles(rows, TileA::Rows, gradients.buffer, mul(row, gradients.stride), gradients.stride, k, k0, *dq,
-                     add(q0, row), visible(add(row, rows - 1)), later);
+        productTiles(rows, TileA::Rows, gradients.buffer, mul(row, gradients.stride),
+                     gradients.stride, k, k0, *dq, add(q0, row), visible(add(row, rows - 1)),
+                     later);
       });
     }
     if (!dk && !dv)
@@ -137,13 +148,14 @@ private:
     Value later = form.causal ? less(k0, q0) : less(0, q0);
     rowTiles(keys, blockRows, [&](Index column, int columns) {
       Index from = form.causal ? max(sub(column, diagonal), 0) : Index(0);
-      Index start = add(mul(from, scores.stride), column), row = add(q0, from), count = sub(queries, from);
+      Index start = add(mul(from, scores.stride), column), row = add(q0, from),
+            count = sub(queries, from);
       if (dv)
-        productTiles(columns, TileA::Columns, scores.buffer, start, scores.stride, dout, row, *dv, add(k0, column), count,
-                     later);
+        productTiles(columns, TileA::Columns, scores.buffer, start, scores.stride, dout, row, *dv,
+                     add(k0, column), count, later);
       if (dk)
-        productTiles(columns, TileA::Columns, gradients.buffer, start, gradients.stride, q, row, *dk, add(k0, column), count,
-                     later);
+        productTiles(columns, TileA::Columns, gradients.buffer, start, gradients.stride, q, row,
+                     *dk, add(k0, column), count, later);
     });
   }
 
@@ -158,7 +170,8 @@ private:
     Index start = mul(row, scores.stride), query = add(q0, row);
     Value zero = constantVector(0.0), scaling = constantVector(scale());
     // In units of raw scores, as the exponential wants it.
-    Value logsumexp = splat(load(buffer(form.logsumexp->buffer), add(mul(batchHead, form.length), query)));
+    Value logsumexp =
+        splat(load(buffer(form.logsumexp->buffer), add(mul(batchHead, form.length), query)));
     logsumexp = mulf(logsumexp, constantVector(std::sqrt(double(form.depth))));
     Value mean = splat(load(delta, query));
     auto gradient = [&](Index column, Value seen) {
@@ -182,7 +195,8 @@ private:
       put(add(column, lanes), second);
     });
     loop(by2, by1, lanes, [&](Index column) { put(column, gradient(column, Value())); });
-    loop(by1, visible, lanes, [&](Index column) { put(column, gradient(column, mask(sub(visible, column)))); });
+    loop(by1, visible, lanes,
+         [&](Index column) { put(column, gradient(column, mask(sub(visible, column)))); });
     if (form.causal)
       loop(roundUp(visible, lanes), read, lanes, [&](Index column) { put(column, {zero, zero}); });
   }
@@ -190,9 +204,11 @@ private:
 
 } // namespace
 
-func::FuncOp emitAttentionGrad(const AttentionForm &form, Location loc, StringRef name, ModuleOp module, const CpuTarget &target) {
+func::FuncOp emitAttentionGrad(const AttentionForm &form, Location loc, StringRef name,
+                               ModuleOp module, const CpuTarget &target) {
   Plan plan(form, target);
-  func::FuncOp function = createKernelFunction(module, loc, name, form.buffers, form.batch * form.heads, plan.layout.bytes);
+  func::FuncOp function = createKernelFunction(module, loc, name, form.buffers,
+                                               form.batch * form.heads, plan.layout.bytes);
   OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
   GradientEmitter(builder, loc, form, plan, function, module, target).emit();
   func::ReturnOp::create(builder, loc);

@@ -1,8 +1,10 @@
 //===- ContractionKernel.cpp - Kernels of products ------------------------===//
 //
-// Translates a kernel body, one product and elementwise ops, into the specification that the product generator takes. The epilogue is a
-// callback: the generator has a vector of products in a register and hands it over with the matching vectors of the other inputs; the ops'
-// ElementwiseOp::emitElement then write the arithmetic of the whole chain on these vectors, once for each op.
+// Translates a kernel body, one product and elementwise ops, into the specification that the
+// product generator takes. The epilogue is a callback: the generator has a vector of products in a
+// register and hands it over with the matching vectors of the other inputs; the ops'
+// ElementwiseOp::emitElement then write the arithmetic of the whole chain on these vectors, once
+// for each op.
 //
 // Values of i1 are bytes in memory and bits in registers; both ends of the callback convert.
 //
@@ -30,7 +32,9 @@ MemRefType bufferType(Type tensor) {
 }
 
 /// `scalar`'s type in the shape of a vector.
-VectorType vectorOf(Type element, VectorType like) { return VectorType::get(like.getShape(), element); }
+VectorType vectorOf(Type element, VectorType like) {
+  return VectorType::get(like.getShape(), element);
+}
 
 Value fromMemory(OpBuilder &builder, Location loc, Value vector, Type element) {
   if (!element.isInteger(1))
@@ -72,7 +76,8 @@ FailureOr<ContractionBody> ContractionBody::read(exec::KernelOp kernel) {
     auto argument = dyn_cast<BlockArgument>(body.product->getOperand(i));
     if (!argument || argument.getArgNumber() != i || !argument.hasOneUse())
       return body.product->emitOpError("operand ")
-             << i << " must be input " << i << " of kernel @" << kernel.getSymName() << " and serve the product alone";
+             << i << " must be input " << i << " of kernel @" << kernel.getSymName()
+             << " and serve the product alone";
   }
   return body;
 }
@@ -87,20 +92,24 @@ Epilogue epilogueOf(exec::KernelOp kernel, const ContractionBody &body) {
     if (wanted != lanes.getElementType())
       product = arith::TruncFOp::create(builder, loc, vectorOf(wanted, lanes), product);
     values.map(body.product->getResult(0), product);
-    for (auto [argument, vector] : llvm::zip_equal(kernel.getBody().getArguments().drop_front(2), point.inputs))
-      values.map(argument, fromMemory(builder, loc, vector, cast<RankedTensorType>(argument.getType()).getElementType()));
+    for (auto [argument, vector] :
+         llvm::zip_equal(kernel.getBody().getArguments().drop_front(2), point.inputs))
+      values.map(argument, fromMemory(builder, loc, vector,
+                                      cast<RankedTensorType>(argument.getType()).getElementType()));
     for (Operation *op : body.epilogue) {
-      SmallVector<Value> operands = llvm::map_to_vector(op->getOperands(), [&](Value v) { return values.lookup(v); });
+      SmallVector<Value> operands =
+          llvm::map_to_vector(op->getOperands(), [&](Value v) { return values.lookup(v); });
       Value result;
       if (auto constant = dyn_cast<nn::ConstantOp>(op)) {
         auto elements = cast<DenseElementsAttr>(constant.getValue());
         auto type = vectorOf(elements.getElementType(), lanes);
-        result = arith::ConstantOp::create(builder, loc,
-                                           DenseElementsAttr::get(type, elements.getSplatValue<Attribute>()));
+        result = arith::ConstantOp::create(
+            builder, loc, DenseElementsAttr::get(type, elements.getSplatValue<Attribute>()));
       } else if (auto elementwise = dyn_cast<ElementwiseOp>(op)) {
         result = elementwise.emitElement(builder, loc, operands);
       } else {
-        // kernelViolation lets nothing but a broadcast through, and operands are read broadcast already.
+        // kernelViolation lets nothing but a broadcast through, and operands are read broadcast
+        // already.
         result = operands.front();
       }
       values.map(op->getResult(0), result);
@@ -116,8 +125,9 @@ FailureOr<EpilogueSpec> epilogueSpecOf(exec::KernelOp kernel, const ContractionB
   for (Type type : kernel.getArgumentTypes().drop_front(2)) {
     std::optional<EpilogueInput> input = EpilogueInput::broadcast(bufferType(type), shape);
     if (!input)
-      return kernel.emitOpError("@") << kernel.getSymName() << ": its epilogue reads " << type << ", which does not broadcast to "
-                                     << fusion::shapeText(shape) << " row by row";
+      return kernel.emitOpError("@")
+             << kernel.getSymName() << ": its epilogue reads " << type
+             << ", which does not broadcast to " << fusion::shapeText(shape) << " row by row";
     spec.inputs.push_back(*input);
   }
   for (Type type : kernel.getResultTypes())
@@ -127,10 +137,11 @@ FailureOr<EpilogueSpec> epilogueSpecOf(exec::KernelOp kernel, const ContractionB
   return spec;
 }
 
-/// Sizes of one of the three products of a convolution, whichever tensors it has: image x, output y, weights w.
-template <typename ConvOp>
-ConvolutionShape convolutionShape(ConvOp op, Value x, Value y, Value w) {
-  ArrayRef<int64_t> image = fusion::shapeOf(x), output = fusion::shapeOf(y), weights = fusion::shapeOf(w);
+/// Sizes of one of the three products of a convolution, whichever tensors it has: image x, output
+/// y, weights w.
+template <typename ConvOp> ConvolutionShape convolutionShape(ConvOp op, Value x, Value y, Value w) {
+  ArrayRef<int64_t> image = fusion::shapeOf(x), output = fusion::shapeOf(y),
+                    weights = fusion::shapeOf(w);
   ConvolutionShape shape;
   shape.images = image[0];
   shape.height = image[1];
@@ -152,14 +163,16 @@ ConvolutionShape convolutionShape(ConvOp op, Value x, Value y, Value w) {
 
 } // namespace
 
-FailureOr<func::FuncOp> descent::emitContractionKernel(exec::KernelOp kernel, ModuleOp target, const CpuTarget &cpu) {
+FailureOr<func::FuncOp> descent::emitContractionKernel(exec::KernelOp kernel, ModuleOp target,
+                                                       const CpuTarget &cpu) {
   FailureOr<ContractionBody> body = ContractionBody::read(kernel);
   if (failed(body))
     return failure();
   FailureOr<EpilogueSpec> epilogue = epilogueSpecOf(kernel, *body);
   if (failed(epilogue))
     return failure();
-  MemRefType a = bufferType(kernel.getArgumentTypes()[0]), b = bufferType(kernel.getArgumentTypes()[1]);
+  MemRefType a = bufferType(kernel.getArgumentTypes()[0]),
+             b = bufferType(kernel.getArgumentTypes()[1]);
   if (auto contraction = dyn_cast<ContractionOp>(body->product)) {
     GemmSpec spec;
     spec.name = kernel.getSymName().str();
@@ -189,14 +202,17 @@ FailureOr<func::FuncOp> descent::emitContractionKernel(exec::KernelOp kernel, Mo
     spec.shape = convolutionShape(weight, weight.getX(), weight.getDy(), weight.getDw());
     return emitConvolutionKernel(target, kernel.getLoc(), spec, cpu);
   }
-  return body->product->emitOpError("has no generator among the products (kernel @") << kernel.getSymName() << ")";
+  return body->product->emitOpError("has no generator among the products (kernel @")
+         << kernel.getSymName() << ")";
 }
 
-SmallVector<std::pair<unsigned, unsigned>> descent::reusableContractionOperands(exec::KernelOp kernel) {
+SmallVector<std::pair<unsigned, unsigned>>
+descent::reusableContractionOperands(exec::KernelOp kernel) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
   for (auto [result, resultType] : llvm::enumerate(kernel.getResultTypes()))
     for (auto [input, inputType] : llvm::enumerate(kernel.getArgumentTypes()))
-      // The product's operands are read by every tile; everything after them by the element's own tile alone.
+      // The product's operands are read by every tile; everything after them by the element's own
+      // tile alone.
       if (input >= 2 && inputType == resultType)
         pairs.push_back({static_cast<unsigned>(result), static_cast<unsigned>(input)});
   return pairs;

@@ -1,16 +1,19 @@
 //===- Convolution.cpp - Kernels of two-dimensional convolutions ----------===//
 //
-// Implicit matrix products: the matrix whose rows are pixels and whose columns are taps times channels never exists as a whole. Packing
-// gathers the block it needs of that matrix into a small buffer, row by row, and packs the buffer like any other matrix. In NHWC all
-// channels of a tap are contiguous, and without horizontal dilation so are all taps of a kernel row; a row of the block is therefore a few
-// contiguous runs, clipped where the kernel hangs over the border, with zeros for what is cut off.
+// Implicit matrix products: the matrix whose rows are pixels and whose columns are taps times
+// channels never exists as a whole. Packing gathers the block it needs of that matrix into a small
+// buffer, row by row, and packs the buffer like any other matrix. In NHWC all channels of a tap are
+// contiguous, and without horizontal dilation so are all taps of a kernel row; a row of the block
+// is therefore a few contiguous runs, clipped where the kernel hangs over the border, with zeros
+// for what is cut off.
 //
-// The input gradient gathers from dy: pixel (i, j) under tap (a, b) comes from output ((i + pad - a * dilation) / stride, ...) where the
-// division has no rest. Other taps are zeros that are multiplied all the same, so with strides above one this product does stride squared
-// times the work it must.
+// The input gradient gathers from dy: pixel (i, j) under tap (a, b) comes from output ((i + pad - a
+// * dilation) / stride, ...) where the division has no rest. Other taps are zeros that are
+// multiplied all the same, so with strides above one this product does stride squared times the
+// work it must.
 //
-// Tasks cut the rows first, unlike those of plain products: the gathered operand is the expensive one to pack, and columns of tasks would
-// gather it again.
+// Tasks cut the rows first, unlike those of plain products: the gathered operand is the expensive
+// one to pack, and columns of tasks would gather it again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,49 +50,55 @@ Sizes sizesOf(const ConvolutionSpec &spec) {
   return {};
 }
 
-/// (source, sourceOffset, destination, destinationOffset, count): copies floats. Runs are often shorter than a vector (few channels), so
-/// the rest goes by fours and ones instead of a masked store, which is slow on AVX2 machines.
+/// (source, sourceOffset, destination, destinationOffset, count): copies floats. Runs are often
+/// shorter than a vector (few channels), so the rest goes by fours and ones instead of a masked
+/// store, which is slow on AVX2 machines.
 func::FuncOp getOrCreateCopy(ModuleOp module, const CpuTarget &target) {
   MLIRContext *context = module.getContext();
   Type index = IndexType::get(context), flat = flatType(Float32Type::get(context));
-  return getOrCreateHelper(module, "descent_copy", {flat, index, flat, index, index}, [&](Emitter &e, ValueRange arguments) {
-    Index from = arguments[1], to = arguments[3], done = 0;
-    for (int64_t width : {int64_t(target.lanes()), int64_t(4), int64_t(1)}) {
-      Index end = width == 1 ? Index(arguments[4]) : e.roundDown(arguments[4], width);
-      e.loop(done, end, width, [&](Index i) {
-        if (width == 1)
-          e.store(e.load(arguments[0], e.add(from, i)), arguments[2], e.add(to, i));
-        else
-          e.storeVector(e.loadVector(arguments[0], e.add(from, i), width), arguments[2], e.add(to, i));
+  return getOrCreateHelper(
+      module, "descent_copy", {flat, index, flat, index, index},
+      [&](Emitter &e, ValueRange arguments) {
+        Index from = arguments[1], to = arguments[3], done = 0;
+        for (int64_t width : {int64_t(target.lanes()), int64_t(4), int64_t(1)}) {
+          Index end = width == 1 ? Index(arguments[4]) : e.roundDown(arguments[4], width);
+          e.loop(done, end, width, [&](Index i) {
+            if (width == 1)
+              e.store(e.load(arguments[0], e.add(from, i)), arguments[2], e.add(to, i));
+            else
+              e.storeVector(e.loadVector(arguments[0], e.add(from, i), width), arguments[2],
+                            e.add(to, i));
+          });
+          done = end;
+        }
       });
-      done = end;
-    }
-  });
 }
 
 /// (destination, offset, count): writes zeros.
 func::FuncOp getOrCreateZero(ModuleOp module, const CpuTarget &target) {
   MLIRContext *context = module.getContext();
   Type index = IndexType::get(context), flat = flatType(Float32Type::get(context));
-  return getOrCreateHelper(module, "descent_zero", {flat, index, index}, [&](Emitter &e, ValueRange arguments) {
-    Index done = 0;
-    for (int64_t width : {int64_t(target.lanes()), int64_t(1)}) {
-      Index end = width == 1 ? Index(arguments[2]) : e.roundDown(arguments[2], width);
-      Value zero = width == 1 ? e.constant(0.0) : e.constantVector(0.0, width);
-      e.loop(done, end, width, [&](Index i) {
-        Index at = e.add(arguments[1], i);
-        if (width == 1)
-          e.store(zero, arguments[0], at);
-        else
-          e.storeVector(zero, arguments[0], at);
+  return getOrCreateHelper(
+      module, "descent_zero", {flat, index, index}, [&](Emitter &e, ValueRange arguments) {
+        Index done = 0;
+        for (int64_t width : {int64_t(target.lanes()), int64_t(1)}) {
+          Index end = width == 1 ? Index(arguments[2]) : e.roundDown(arguments[2], width);
+          Value zero = width == 1 ? e.constant(0.0) : e.constantVector(0.0, width);
+          e.loop(done, end, width, [&](Index i) {
+            Index at = e.add(arguments[1], i);
+            if (width == 1)
+              e.store(zero, arguments[0], at);
+            else
+              e.storeVector(zero, arguments[0], at);
+          });
+          done = end;
+        }
       });
-      done = end;
-    }
-  });
 }
 
-/// (image, block, pixel, pixels, column, columns): writes block[p][c], the implicit matrix at row pixel + p and column `column` + c, where
-/// columns run over taps and, inside, channels of the image (x, or dy for the input gradient).
+/// (image, block, pixel, pixels, column, columns): writes block[p][c], the implicit matrix at row
+/// pixel + p and column `column` + c, where columns run over taps and, inside, channels of the
+/// image (x, or dy for the input gradient).
 func::FuncOp createGather(ModuleOp module, const ConvolutionSpec &spec, const CpuTarget &target) {
   MLIRContext *context = module.getContext();
   Type index = IndexType::get(context), flat = flatType(Float32Type::get(context));
@@ -97,74 +106,86 @@ func::FuncOp createGather(ModuleOp module, const ConvolutionSpec &spec, const Cp
   const ConvolutionShape &s = spec.shape;
   bool backwards = spec.kind == ConvolutionKind::InputGradient;
   // Rows are pixels of this grid, values come from an image of this size.
-  int64_t gridHeight = backwards ? s.height : s.outHeight, gridWidth = backwards ? s.width : s.outWidth;
+  int64_t gridHeight = backwards ? s.height : s.outHeight,
+          gridWidth = backwards ? s.width : s.outWidth;
   int64_t height = backwards ? s.outHeight : s.height, width = backwards ? s.outWidth : s.width;
   int64_t channels = backwards ? s.outChannels : s.inChannels;
   // Taps side by side in the image make one run.
   int64_t tapsPerRun = !backwards && s.dilationX == 1 ? s.kernelWidth : 1;
   int64_t runsPerRow = s.kernelWidth / tapsPerRun, run = tapsPerRun * channels;
 
-  return getOrCreateHelper(module, spec.name + ".gather", {flat, flat, index, index, index, index},
-                           [&](Emitter &e, ValueRange arguments) {
-    Value image = arguments[0], block = arguments[1];
-    Index column0 = arguments[4], columns = arguments[5], columnEnd = e.add(column0, columns);
-    auto both = [&](Value a, Value b) -> Value { return arith::AndIOp::create(e.builder, e.loc, a, b); };
-    // The place in the image, on one axis, and whether it exists.
-    auto locate = [&](Index grid, Index tap, int64_t stride, int64_t dilation, int64_t pad, int64_t size) {
-      if (!backwards) {
-        Index at = e.sub(e.add(e.mul(grid, stride), e.mul(tap, dilation)), pad);
-        return std::pair<Index, Value>(at, both(e.less(-1, at), e.less(at, size)));
-      }
-      Index scaled = e.sub(e.add(grid, pad), e.mul(tap, dilation));
-      Index at = e.div(scaled, stride);
-      Value exists = both(e.less(-1, scaled), e.less(at, size));
-      if (stride != 1)
-        exists = both(exists, e.equal(e.rem(scaled, stride), 0));
-      return std::pair<Index, Value>(at, exists);
-    };
-    e.loop(0, arguments[3], 1, [&](Index p) {
-      Index pixel = e.add(arguments[2], p), row = e.mul(p, columns);
-      Index number = e.div(pixel, gridHeight * gridWidth), inside = e.rem(pixel, gridHeight * gridWidth);
-      Index gridY = e.div(inside, gridWidth), gridX = e.rem(inside, gridWidth);
-      Index firstRun = e.div(column0, run), endRun = e.add(e.div(e.sub(columnEnd, 1), run), 1);
-      e.loop(firstRun, endRun, 1, [&](Index r) {
-        Index start = e.mul(r, run), low = e.max(column0, start), high = e.min(columnEnd, e.add(start, run));
-        Index tapY = e.div(r, runsPerRow), tapX = e.mul(e.rem(r, runsPerRow), tapsPerRun);
-        auto [y, hasY] = locate(gridY, tapY, s.strideY, s.dilationY, s.padTop, height);
-        auto [x, hasX] = locate(gridX, tapX, s.strideX, s.dilationX, s.padLeft, width);
-        Index from = low, to = high;
-        Value exists = hasY;
-        if (backwards) {
-          exists = both(hasY, hasX);
-        } else {
-          // The run starts at x, which may lie left of the image, and ends at most at its right border.
-          from = e.max(low, e.add(start, e.mul(e.max(0, e.sub(0, x)), channels)));
-          to = e.min(high, e.add(start, e.mul(e.sub(width, x), channels)));
-        }
-        from = e.select(exists, e.min(from, high), high);
-        to = e.select(exists, e.max(to, from), high);
-        Index place = e.sub(row, column0);
-        Index origin = e.mul(e.add(e.mul(e.add(e.mul(number, height), y), width), x), channels);
-        e.call(zero, {block, e.value(e.add(place, low)), e.value(e.sub(from, low))});
-        e.call(copy, {image, e.value(e.add(origin, e.sub(from, start))), block, e.value(e.add(place, from)),
-                      e.value(e.sub(to, from))});
-        e.call(zero, {block, e.value(e.add(place, to)), e.value(e.sub(high, to))});
+  return getOrCreateHelper(
+      module, spec.name + ".gather", {flat, flat, index, index, index, index},
+      [&](Emitter &e, ValueRange arguments) {
+        Value image = arguments[0], block = arguments[1];
+        Index column0 = arguments[4], columns = arguments[5], columnEnd = e.add(column0, columns);
+        auto both = [&](Value a, Value b) -> Value {
+          return arith::AndIOp::create(e.builder, e.loc, a, b);
+        };
+        // The place in the image, on one axis, and whether it exists.
+        auto locate = [&](Index grid, Index tap, int64_t stride, int64_t dilation, int64_t pad,
+                          int64_t size) {
+          if (!backwards) {
+            Index at = e.sub(e.add(e.mul(grid, stride), e.mul(tap, dilation)), pad);
+            return std::pair<Index, Value>(at, both(e.less(-1, at), e.less(at, size)));
+          }
+          Index scaled = e.sub(e.add(grid, pad), e.mul(tap, dilation));
+          Index at = e.div(scaled, stride);
+          Value exists = both(e.less(-1, scaled), e.less(at, size));
+          if (stride != 1)
+            exists = both(exists, e.equal(e.rem(scaled, stride), 0));
+          return std::pair<Index, Value>(at, exists);
+        };
+        e.loop(0, arguments[3], 1, [&](Index p) {
+          Index pixel = e.add(arguments[2], p), row = e.mul(p, columns);
+          Index number = e.div(pixel, gridHeight * gridWidth),
+                inside = e.rem(pixel, gridHeight * gridWidth);
+          Index gridY = e.div(inside, gridWidth), gridX = e.rem(inside, gridWidth);
+          Index firstRun = e.div(column0, run), endRun = e.add(e.div(e.sub(columnEnd, 1), run), 1);
+          e.loop(firstRun, endRun, 1, [&](Index r) {
+            Index start = e.mul(r, run), low = e.max(column0, start),
+                  high = e.min(columnEnd, e.add(start, run));
+            Index tapY = e.div(r, runsPerRow), tapX = e.mul(e.rem(r, runsPerRow), tapsPerRun);
+            auto [y, hasY] = locate(gridY, tapY, s.strideY, s.dilationY, s.padTop, height);
+            auto [x, hasX] = locate(gridX, tapX, s.strideX, s.dilationX, s.padLeft, width);
+            Index from = low, to = high;
+            Value exists = hasY;
+            if (backwards) {
+              exists = both(hasY, hasX);
+            } else {
+              // The run starts at x, which may lie left of the image, and ends at most at its right
+              // border.
+              from = e.max(low, e.add(start, e.mul(e.max(0, e.sub(0, x)), channels)));
+              to = e.min(high, e.add(start, e.mul(e.sub(width, x), channels)));
+            }
+            from = e.select(exists, e.min(from, high), high);
+            to = e.select(exists, e.max(to, from), high);
+            Index place = e.sub(row, column0);
+            Index origin = e.mul(e.add(e.mul(e.add(e.mul(number, height), y), width), x), channels);
+            e.call(zero, {block, e.value(e.add(place, low)), e.value(e.sub(from, low))});
+            e.call(copy, {image, e.value(e.add(origin, e.sub(from, start))), block,
+                          e.value(e.add(place, from)), e.value(e.sub(to, from))});
+            e.call(zero, {block, e.value(e.add(place, to)), e.value(e.sub(high, to))});
+          });
+        });
       });
-    });
-  });
 }
 
 /// Elements and description of what the operands and sizes must be.
 LogicalResult check(Location loc, const ConvolutionSpec &spec) {
   const ConvolutionShape &s = spec.shape;
-  auto refuse = [&](const Twine &what) { return emitError(loc) << "convolution '" << spec.name << "' " << what; };
-  for (int64_t size : {s.images, s.height, s.width, s.inChannels, s.outHeight, s.outWidth, s.outChannels, s.kernelHeight,
-                       s.kernelWidth, s.strideY, s.strideX, s.dilationY, s.dilationX})
+  auto refuse = [&](const Twine &what) {
+    return emitError(loc) << "convolution '" << spec.name << "' " << what;
+  };
+  for (int64_t size :
+       {s.images, s.height, s.width, s.inChannels, s.outHeight, s.outWidth, s.outChannels,
+        s.kernelHeight, s.kernelWidth, s.strideY, s.strideX, s.dilationY, s.dilationX})
     if (size < 1)
       return refuse("needs sizes, strides and dilations of at least one");
   if (s.padTop < 0 || s.padLeft < 0)
     return refuse("needs padding of at least zero");
-  int64_t x = s.images * s.height * s.width * s.inChannels, y = s.images * s.outHeight * s.outWidth * s.outChannels;
+  int64_t x = s.images * s.height * s.width * s.inChannels,
+          y = s.images * s.outHeight * s.outWidth * s.outChannels;
   int64_t w = s.kernelHeight * s.kernelWidth * s.inChannels * s.outChannels;
   struct Operand {
     const char *position;
@@ -174,10 +195,12 @@ LogicalResult check(Location loc, const ConvolutionSpec &spec) {
   for (auto [position, type, elements] :
        {Operand{"first", spec.first, spec.kind == ConvolutionKind::InputGradient ? y : x},
         Operand{"second", spec.second, spec.kind == ConvolutionKind::WeightGradient ? y : w}})
-    if (!type || !type.hasStaticShape() || !type.getElementType().isF32() || type.getNumElements() != elements) {
+    if (!type || !type.hasStaticShape() || !type.getElementType().isF32() ||
+        type.getNumElements() != elements) {
       std::string text;
       llvm::raw_string_ostream(text) << type;
-      return refuse(Twine("has a ") + position + " operand of type " + text + "; it needs " + Twine(elements) + " elements of f32");
+      return refuse(Twine("has a ") + position + " operand of type " + text + "; it needs " +
+                    Twine(elements) + " elements of f32");
     }
   return success();
 }
@@ -195,14 +218,16 @@ ProductPlan planConvolution(const ConvolutionSpec &spec, const CpuTarget &target
   plan.taskColumns = ceilDiv(n, nr) * nr;
   plan.taskRows = ceilDiv(rowTiles, std::min(rowTiles, wanted)) * mr;
   if (spec.kind == ConvolutionKind::WeightGradient) {
-    // The gathered block is [depth, rows] as a whole; both short, so that it stays in L2 beside its packed form.
+    // The gathered block is [depth, rows] as a whole; both short, so that it stays in L2 beside its
+    // packed form.
     plan.depth = std::min<int64_t>(k, 256);
     plan.rows = std::min(plan.rows, ceilDiv(128, mr) * mr);
   }
   return plan;
 }
 
-FailureOr<func::FuncOp> emitConvolutionKernel(ModuleOp module, Location loc, const ConvolutionSpec &spec,
+FailureOr<func::FuncOp> emitConvolutionKernel(ModuleOp module, Location loc,
+                                              const ConvolutionSpec &spec,
                                               const CpuTarget &target) {
   if (failed(check(loc, spec)))
     return failure();
@@ -220,50 +245,66 @@ FailureOr<func::FuncOp> emitConvolutionKernel(ModuleOp module, Location loc, con
   ConvolutionKind kind = spec.kind;
   int64_t mr = target.tileRows(), nr = target.tileVectors() * target.lanes();
   int64_t inChannels = s.inChannels, outChannels = s.outChannels;
-  product.workspaceFloats =
-      kind == ConvolutionKind::WeightGradient ? product.plan.depth * product.plan.rows : product.plan.depth * mr;
+  product.workspaceFloats = kind == ConvolutionKind::WeightGradient
+                                ? product.plan.depth * product.plan.rows
+                                : product.plan.depth * mr;
   product.sources = [=, &target](Emitter &e, ValueRange operands, Value workspace) {
     Value first = e.flatten(operands[0]), second = e.flatten(operands[1]);
     func::FuncOp gather = createGather(module, spec, target);
-    func::FuncOp packRows = getOrCreatePack(module, mr, kind != ConvolutionKind::WeightGradient, target);
-    func::FuncOp packColumns = getOrCreatePack(module, nr, kind == ConvolutionKind::InputGradient, target);
+    func::FuncOp packRows =
+        getOrCreatePack(module, mr, kind != ConvolutionKind::WeightGradient, target);
+    func::FuncOp packColumns =
+        getOrCreatePack(module, nr, kind == ConvolutionKind::InputGradient, target);
     ProductSources sources;
     if (kind == ConvolutionKind::WeightGradient) {
       // Rows of A are columns of the gathered block, k its pixels.
-      sources.a.pack = [=](Emitter &e, Index, Index start, Index extent, Index at, Index depth, Value destination, Index offset) {
-        e.call(gather, {first, workspace, e.value(at), e.value(depth), e.value(start), e.value(extent)});
-        e.call(packRows, {workspace, e.value(0), e.value(extent), destination, e.value(offset), e.value(depth), e.value(extent)});
+      sources.a.pack = [=](Emitter &e, Index, Index start, Index extent, Index at, Index depth,
+                           Value destination, Index offset) {
+        e.call(gather,
+               {first, workspace, e.value(at), e.value(depth), e.value(start), e.value(extent)});
+        e.call(packRows, {workspace, e.value(0), e.value(extent), destination, e.value(offset),
+                          e.value(depth), e.value(extent)});
       };
     } else {
       // One panel at a time, so that the gathered rows stay in L1.
-      sources.a.pack = [=](Emitter &e, Index, Index start, Index extent, Index at, Index depth, Value destination, Index offset) {
+      sources.a.pack = [=](Emitter &e, Index, Index start, Index extent, Index at, Index depth,
+                           Value destination, Index offset) {
         e.loop(0, extent, mr, [&](Index r) {
           Index rows = e.min(e.sub(extent, r), mr);
-          e.call(gather, {first, workspace, e.value(e.add(start, r)), e.value(rows), e.value(at), e.value(depth)});
-          e.call(packRows, {workspace, e.value(0), e.value(depth), destination, e.value(e.add(offset, e.mul(r, depth))),
-                            e.value(depth), e.value(rows)});
+          e.call(gather, {first, workspace, e.value(e.add(start, r)), e.value(rows), e.value(at),
+                          e.value(depth)});
+          e.call(packRows,
+                 {workspace, e.value(0), e.value(depth), destination,
+                  e.value(e.add(offset, e.mul(r, depth))), e.value(depth), e.value(rows)});
         });
       };
     }
     if (kind == ConvolutionKind::InputGradient) {
       // Weights of one tap are [ic, oc], and k runs over taps and oc: a panel is packed tap by tap.
-      sources.b.pack = [=](Emitter &e, Index, Index start, Index extent, Index at, Index depth, Value destination, Index offset) {
+      sources.b.pack = [=](Emitter &e, Index, Index start, Index extent, Index at, Index depth,
+                           Value destination, Index offset) {
         Index end = e.add(at, depth);
         e.loop(0, extent, nr, [&](Index j) {
           Index columns = e.min(e.sub(extent, j), nr), panel = e.add(offset, e.mul(j, depth));
-          e.loop(e.div(at, outChannels), e.add(e.div(e.sub(end, 1), outChannels), 1), 1, [&](Index tap) {
-            Index from = e.max(at, e.mul(tap, outChannels)), to = e.min(end, e.mul(e.add(tap, 1), outChannels));
-            Index row = e.add(e.mul(tap, inChannels), e.add(start, j));
-            Index source = e.add(e.mul(row, outChannels), e.sub(from, e.mul(tap, outChannels)));
-            e.call(packColumns, {second, e.value(source), e.value(outChannels), destination,
-                                 e.value(e.add(panel, e.mul(e.sub(from, at), nr))), e.value(e.sub(to, from)), e.value(columns)});
-          });
+          e.loop(e.div(at, outChannels), e.add(e.div(e.sub(end, 1), outChannels), 1), 1,
+                 [&](Index tap) {
+                   Index from = e.max(at, e.mul(tap, outChannels)),
+                         to = e.min(end, e.mul(e.add(tap, 1), outChannels));
+                   Index row = e.add(e.mul(tap, inChannels), e.add(start, j));
+                   Index source =
+                       e.add(e.mul(row, outChannels), e.sub(from, e.mul(tap, outChannels)));
+                   e.call(packColumns, {second, e.value(source), e.value(outChannels), destination,
+                                        e.value(e.add(panel, e.mul(e.sub(from, at), nr))),
+                                        e.value(e.sub(to, from)), e.value(columns)});
+                 });
         });
       };
     } else {
-      sources.b.pack = [=](Emitter &e, Index, Index start, Index extent, Index at, Index depth, Value destination, Index offset) {
-        e.call(packColumns, {second, e.value(e.add(e.mul(at, outChannels), start)), e.value(outChannels), destination,
-                             e.value(offset), e.value(depth), e.value(extent)});
+      sources.b.pack = [=](Emitter &e, Index, Index start, Index extent, Index at, Index depth,
+                           Value destination, Index offset) {
+        e.call(packColumns,
+               {second, e.value(e.add(e.mul(at, outChannels), start)), e.value(outChannels),
+                destination, e.value(offset), e.value(depth), e.value(extent)});
       };
     }
     return sources;

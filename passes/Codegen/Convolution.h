@@ -2,9 +2,10 @@
 //
 // The three products of a convolution on images [N, H, W, C] with weights [KH, KW, IC, OC]:
 //
-//   Forward         x, w -> y     y[p, oc] = sum over taps and ic of x[pixel of p under the tap, ic] w[tap, ic, oc]
-//   InputGradient   dy, w -> dx   the same sum read backwards: dx[p, ic] gathers the dy that p contributed to
-//   WeightGradient  x, dy -> dw   dw[tap, ic, oc] = sum over output pixels of x[pixel under the tap, ic] dy[p, oc]
+//   Forward         x, w -> y     y[p, oc] = sum over taps and ic of x[pixel of p under the tap,
+//   ic] w[tap, ic, oc] InputGradient   dy, w -> dx   the same sum read backwards: dx[p, ic] gathers
+//   the dy that p contributed to WeightGradient  x, dy -> dw   dw[tap, ic, oc] = sum over output
+//   pixels of x[pixel under the tap, ic] dy[p, oc]
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,16 +31,18 @@ struct ConvolutionSpec {
   ConvolutionKind kind = ConvolutionKind::Forward;
   ConvolutionShape shape;
   mlir::MemRefType first, second; ///< the operands in the order above
-  EpilogueSpec epilogue;          ///< rows are pixels (taps and ic), columns are channels of the result
-  bool accumulate = false;        ///< as GemmSpec::accumulate
+  EpilogueSpec epilogue;   ///< rows are pixels (taps and ic), columns are channels of the result
+  bool accumulate = false; ///< as GemmSpec::accumulate
   std::optional<ProductPlan> plan;
 };
 
 ProductPlan planConvolution(const ConvolutionSpec &spec, const CpuTarget &target);
 
-/// Adds the kernel function to the module, and the helpers it needs. Fails after emitting an error at `loc`.
+/// Adds the kernel function to the module, and the helpers it needs. Fails after emitting an error
+/// at `loc`.
 mlir::FailureOr<mlir::func::FuncOp> emitConvolutionKernel(mlir::ModuleOp module, mlir::Location loc,
-                                                          const ConvolutionSpec &spec, const CpuTarget &target);
+                                                          const ConvolutionSpec &spec,
+                                                          const CpuTarget &target);
 
 } // namespace descent
 

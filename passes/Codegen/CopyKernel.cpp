@@ -57,7 +57,9 @@ private:
   void declareTable(DenseElementsAttr table, func::FuncOp function, ModuleOp target);
   /// The flat buffer that a piece reads; null for a fill.
   Value sourceOf(const CopyPiece &piece) const {
-    return piece.input >= 0 ? inputs[piece.input] : piece.table ? tables.lookup(piece.table) : Value();
+    return piece.input >= 0 ? inputs[piece.input]
+           : piece.table    ? tables.lookup(piece.table)
+                            : Value();
   }
   void emitPlan(const Plan &plan, Value from, Value to);
   void emitRun(const Plan &plan, Value to, Value from);
@@ -74,7 +76,8 @@ CopyEmitter::Plan CopyEmitter::plan(CopyPiece piece) const {
   for (unsigned i = 0; i < loops; ++i)
     if (piece.to[i] == 1)
       plan.run = i;
-  if (plan.run >= 0 && piece.readsMemory() && piece.from[plan.run] > 1 && piece.sizes[plan.run] >= 4)
+  if (plan.run >= 0 && piece.readsMemory() && piece.from[plan.run] > 1 &&
+      piece.sizes[plan.run] >= 4)
     for (unsigned i = 0; i < loops; ++i)
       if (piece.from[i] == 1 && piece.sizes[i] >= 4)
         plan.across = i;

@@ -1,6 +1,7 @@
 //===- CpuTarget.cpp - What the kernel generators know of a CPU -----------===//
 //
-// Features come from LLVM's own tables, so every CPU name that LLVM's code generator takes is accepted.
+// Features come from LLVM's own tables, so every CPU name that LLVM's code generator takes is
+// accepted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +19,11 @@ using namespace llvm;
 namespace descent {
 
 /// Vector width and extensions from a predicate over feature names.
-template <typename Has>
-static Error describe(CpuTarget &target, Has has) {
+template <typename Has> static Error describe(CpuTarget &target, Has has) {
   if (!has("avx2") || !has("fma"))
     return createStringError("CPU '" + target.name +
-                             "' has no AVX2 with FMA, which generated kernels need; name a newer one, such as 'haswell'");
+                             "' has no AVX2 with FMA, which generated kernels need; name a newer "
+                             "one, such as 'haswell'");
   bool wide = has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
   target.vectorBits = wide ? 512 : 256;
   target.bf16Conversion = wide && has("avx512bf16");
@@ -71,7 +72,8 @@ Expected<CpuTarget> CpuTarget::named(StringRef name) {
   target.name = name.str();
   SmallVector<StringRef> features;
   X86::getFeaturesForCPU(name, features);
-  if (Error error = describe(target, [&](StringRef wanted) { return is_contained(features, wanted); }))
+  if (Error error =
+          describe(target, [&](StringRef wanted) { return is_contained(features, wanted); }))
     return error;
   return target;
 }

@@ -35,7 +35,8 @@ struct EmitAttentionKernelsPass : impl::EmitAttentionKernelsBase<EmitAttentionKe
       bool gradient = kernel.getKind() == "attention_grad";
       if (!gradient && kernel.getKind() != "attention")
         continue;
-      if (failed((gradient ? emitAttentionGradKernel : emitAttentionKernel)(kernel, module, *target)))
+      if (failed(
+              (gradient ? emitAttentionGradKernel : emitAttentionKernel)(kernel, module, *target)))
         return signalPassFailure();
       kernel.erase(); // The function has its name.
     }

@@ -1,7 +1,7 @@
 //===- Emitter.cpp - Short spellings for hand-emitted loop nests ----------===//
 //
-// Known indices are folded here and not left to the canonicalizer: a tile has hundreds of addresses, and ops that never exist cost no
-// compile time.
+// Known indices are folded here and not left to the canonicalizer: a tile has hundreds of
+// addresses, and ops that never exist cost no compile time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -84,7 +84,9 @@ Index Emitter::rem(Index a, Index b) {
 }
 
 Index Emitter::roundDown(Index a, int64_t multiple) { return mul(div(a, multiple), multiple); }
-Index Emitter::roundUp(Index a, int64_t multiple) { return roundDown(add(a, multiple - 1), multiple); }
+Index Emitter::roundUp(Index a, int64_t multiple) {
+  return roundDown(add(a, multiple - 1), multiple);
+}
 
 Value Emitter::compare(arith::CmpIPredicate predicate, Index a, Index b) {
   return arith::CmpIOp::create(builder, loc, predicate, value(a), value(b));
@@ -117,8 +119,10 @@ SmallVector<Value> Emitter::loop(Index from, Index to, Index step, ValueRange in
   return SmallVector<Value>(op.getResults());
 }
 
-void Emitter::when(Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) {
-  auto op = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/static_cast<bool>(otherwise));
+void Emitter::when(Value condition, llvm::function_ref<void()> then,
+                   llvm::function_ref<void()> otherwise) {
+  auto op =
+      scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/static_cast<bool>(otherwise));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(op.thenBlock());
   then();
@@ -159,32 +163,37 @@ void Emitter::storeMasked(Value vector, Value buffer, Index offset, Value mask) 
 }
 
 Value Emitter::prefixMask(Index count, int64_t lanes) {
-  return vector::CreateMaskOp::create(builder, loc, VectorType::get({lanes}, builder.getI1Type()), value(count));
+  return vector::CreateMaskOp::create(builder, loc, VectorType::get({lanes}, builder.getI1Type()),
+                                      value(count));
 }
 
 Value Emitter::splat(Value scalar, int64_t lanes) {
-  return vector::BroadcastOp::create(builder, loc, VectorType::get({lanes}, scalar.getType()), scalar);
+  return vector::BroadcastOp::create(builder, loc, VectorType::get({lanes}, scalar.getType()),
+                                     scalar);
 }
 
 Value Emitter::constantVector(double value, int64_t lanes) {
   auto type = VectorType::get({lanes}, builder.getF32Type());
-  return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, static_cast<float>(value)));
+  return arith::ConstantOp::create(builder, loc,
+                                   DenseElementsAttr::get(type, static_cast<float>(value)));
 }
 
 Value Emitter::constant(double value) {
-  return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(static_cast<float>(value)));
+  return arith::ConstantOp::create(builder, loc,
+                                   builder.getF32FloatAttr(static_cast<float>(value)));
 }
 
 Value Emitter::flatten(Value memref) {
   MemRefType type = flatType(cast<MemRefType>(memref.getType()).getElementType());
   if (memref.getType() == type)
     return memref;
-  return memref::ReinterpretCastOp::create(builder, loc, type, memref, /*offset=*/int64_t(0), type.getShape(),
-                                           ArrayRef<int64_t>{1});
+  return memref::ReinterpretCastOp::create(builder, loc, type, memref, /*offset=*/int64_t(0),
+                                           type.getShape(), ArrayRef<int64_t>{1});
 }
 
 Value Emitter::carve(Value scratch, Index byteOffset, Type element) {
-  return memref::ViewOp::create(builder, loc, flatType(element), scratch, value(byteOffset), ValueRange());
+  return memref::ViewOp::create(builder, loc, flatType(element), scratch, value(byteOffset),
+                                ValueRange());
 }
 
 void Emitter::call(func::FuncOp function, ValueRange operands) {

@@ -1,9 +1,10 @@
 //===- Emitter.h - Short spellings for hand-emitted loop nests ------------===//
 //
-// Tiles, packing and attention are emitted directly, because there the exact order of loads and the registers that stay live decide the
-// speed. This wraps a builder and a location so that such code reads like the arithmetic it emits. Buffers are *flat*: one-dimensional
-// memrefs of one nominal size per element type, whatever the tensor, so that a helper function is compiled once and serves all shapes;
-// offsets and strides are index values, in elements.
+// Tiles, packing and attention are emitted directly, because there the exact order of loads and the
+// registers that stay live decide the speed. This wraps a builder and a location so that such code
+// reads like the arithmetic it emits. Buffers are *flat*: one-dimensional memrefs of one nominal
+// size per element type, whatever the tensor, so that a helper function is compiled once and serves
+// all shapes; offsets and strides are index values, in elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,7 @@ mlir::MemRefType flatType(mlir::Type element);
 /// An index that is known now or a value. Arithmetic on known indices emits nothing.
 class Index {
 public:
-  template <std::integral Integer>
-  Index(Integer number) : number(static_cast<int64_t>(number)) {}
+  template <std::integral Integer> Index(Integer number) : number(static_cast<int64_t>(number)) {}
   Index(mlir::Value value) : value(value) {}
   bool is(int64_t wanted) const { return !value && number == wanted; }
   bool isKnown() const { return !value; }
@@ -65,7 +65,8 @@ public:
   llvm::SmallVector<mlir::Value>
   loop(Index from, Index to, Index step, mlir::ValueRange initial,
        llvm::function_ref<llvm::SmallVector<mlir::Value>(Index, mlir::ValueRange)> body);
-  void when(mlir::Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise = nullptr);
+  void when(mlir::Value condition, llvm::function_ref<void()> then,
+            llvm::function_ref<void()> otherwise = nullptr);
 
   // Memory. `buffer` is flat.
   mlir::Value load(mlir::Value buffer, Index offset);
@@ -91,8 +92,10 @@ public:
   void call(mlir::func::FuncOp function, mlir::ValueRange operands);
 };
 
-/// A private function that returns nothing, created once per module: `body` fills it when it is new. `where` gives its location.
-mlir::func::FuncOp getOrCreateHelper(mlir::ModuleOp module, llvm::StringRef name, mlir::TypeRange arguments,
+/// A private function that returns nothing, created once per module: `body` fills it when it is
+/// new. `where` gives its location.
+mlir::func::FuncOp getOrCreateHelper(mlir::ModuleOp module, llvm::StringRef name,
+                                     mlir::TypeRange arguments,
                                      llvm::function_ref<void(Emitter &, mlir::ValueRange)> body);
 
 } // namespace descent

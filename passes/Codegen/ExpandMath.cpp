@@ -1,9 +1,10 @@
 //===- ExpandMath.cpp - Elementary functions as arithmetic ----------------===//
 //
-// LLVM has no vector form of exp or tanh on x86: an intrinsic on 16 lanes becomes 16 calls of libm. MLIR's polynomial approximations keep
-// the lanes together. They stand here as a pass because upstream offers them as patterns only. Divisions that round up or down (from
-// index arithmetic) and, on request, bf16 conversions are expanded in the same sweep; arith-expand would do that as well, but also splits
-// maxnumf and minnumf, which x86 has instructions for.
+// LLVM has no vector form of exp or tanh on x86: an intrinsic on 16 lanes becomes 16 calls of libm.
+// MLIR's polynomial approximations keep the lanes together. They stand here as a pass because
+// upstream offers them as patterns only. Divisions that round up or down (from index arithmetic)
+// and, on request, bf16 conversions are expanded in the same sweep; arith-expand would do that as
+// well, but also splits maxnumf and minnumf, which x86 has instructions for.
 //
 //===----------------------------------------------------------------------===//
 

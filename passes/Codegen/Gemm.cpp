@@ -1,8 +1,9 @@
 //===- Gemm.cpp - Kernels of matrix products ------------------------------===//
 //
-// Says where the elements of A and B stand, and decides what to pack. Packing an element costs about as much as the tile spends on four
-// to ten multiply-adds of it, so it pays unless few tiles read the element again; and a B stored [n, k] must be packed, since the
-// tile loads vectors along n.
+// Says where the elements of A and B stand, and decides what to pack. Packing an element costs
+// about as much as the tile spends on four to ten multiply-adds of it, so it pays unless few tiles
+// read the element again; and a B stored [n, k] must be packed, since the tile loads vectors along
+// n.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,16 +21,19 @@ ProductPlan planGemm(const GemmSpec &spec, const CpuTarget &target) {
   int64_t nr = target.tileVectors() * target.lanes();
   int64_t mr = target.tileRows();
   plan.packA = shape.transposeA ? shape.n > nr : shape.n * shape.k >= 1 << 19 || shape.m <= 8 * mr;
-  // Tiles that read both matrices unpacked run out of address registers; with A packed, B may stay where it is while few rows read it or
-  // it fits L2.
+  // Tiles that read both matrices unpacked run out of address registers; with A packed, B may stay
+  // where it is while few rows read it or it fits L2.
   bool leaveB = shape.m <= 16 * mr || (shape.m <= 512 && shape.n * shape.k <= 1 << 17);
   plan.packB = shape.transposeB || !plan.packA || !leaveB;
   return plan;
 }
 
-FailureOr<func::FuncOp> emitGemmKernel(ModuleOp module, Location loc, const GemmSpec &spec, const CpuTarget &target) {
+FailureOr<func::FuncOp> emitGemmKernel(ModuleOp module, Location loc, const GemmSpec &spec,
+                                       const CpuTarget &target) {
   const Contraction &shape = spec.shape;
-  auto refuse = [&](const Twine &what) { return emitError(loc) << "matrix product '" << spec.name << "' " << what; };
+  auto refuse = [&](const Twine &what) {
+    return emitError(loc) << "matrix product '" << spec.name << "' " << what;
+  };
   struct Operand {
     const char *name;
     MemRefType type;
@@ -37,10 +41,12 @@ FailureOr<func::FuncOp> emitGemmKernel(ModuleOp module, Location loc, const Gemm
   };
   for (auto [name, type, elements] : {Operand{"A", spec.a, shape.batch * shape.m * shape.k},
                                       Operand{"B", spec.b, shape.batch * shape.k * shape.n}})
-    if (!type || !type.hasStaticShape() || !type.getElementType().isF32() || type.getNumElements() != elements) {
+    if (!type || !type.hasStaticShape() || !type.getElementType().isF32() ||
+        type.getNumElements() != elements) {
       std::string text;
       llvm::raw_string_ostream(text) << type;
-      return refuse(Twine(name) + " has type " + text + "; it needs " + Twine(elements) + " elements of f32");
+      return refuse(Twine(name) + " has type " + text + "; it needs " + Twine(elements) +
+                    " elements of f32");
     }
 
   ProductSpec product;
@@ -60,20 +66,25 @@ FailureOr<func::FuncOp> emitGemmKernel(ModuleOp module, Location loc, const Gemm
   int64_t nr = target.tileVectors() * target.lanes();
   product.sources = [=, &target](Emitter &e, ValueRange operands, Value) {
     Value a = e.flatten(operands[0]), b = e.flatten(operands[1]);
-    // Offset of (row or column `start`, k) in a matrix whose leading axis is k (`depthFirst`) or the rows.
-    auto offset = [](Emitter &e, Index batch, Index size, Index start, Index at, Index ld, bool depthFirst) {
+    // Offset of (row or column `start`, k) in a matrix whose leading axis is k (`depthFirst`) or
+    // the rows.
+    auto offset = [](Emitter &e, Index batch, Index size, Index start, Index at, Index ld,
+                     bool depthFirst) {
       Index inside = depthFirst ? e.add(e.mul(at, ld), start) : e.add(e.mul(start, ld), at);
       return e.add(e.mul(batch, size), inside);
     };
     ProductSources sources;
     sources.layoutA = transposeA ? TileA::Columns : TileA::Rows;
-    func::FuncOp packA = packsA ? getOrCreatePack(module, target.tileRows(), !transposeA, target) : nullptr;
+    func::FuncOp packA =
+        packsA ? getOrCreatePack(module, target.tileRows(), !transposeA, target) : nullptr;
     func::FuncOp packB = packsB ? getOrCreatePack(module, nr, transposeB, target) : nullptr;
-    auto pack = [=](func::FuncOp function, Value source, int64_t size, int64_t ld, bool depthFirst) {
-      return [=](Emitter &e, Index batch, Index start, Index extent, Index at, Index depth, Value destination,
-                 Index destinationOffset) {
-        e.call(function, {source, e.value(offset(e, batch, size, start, at, ld, depthFirst)), e.value(ld), destination,
-                          e.value(destinationOffset), e.value(depth), e.value(extent)});
+    auto pack = [=](func::FuncOp function, Value source, int64_t size, int64_t ld,
+                    bool depthFirst) {
+      return [=](Emitter &e, Index batch, Index start, Index extent, Index at, Index depth,
+                 Value destination, Index destinationOffset) {
+        e.call(function,
+               {source, e.value(offset(e, batch, size, start, at, ld, depthFirst)), e.value(ld),
+                destination, e.value(destinationOffset), e.value(depth), e.value(extent)});
       };
     };
     auto place = [=](Value source, int64_t size, int64_t ld, bool depthFirst) {

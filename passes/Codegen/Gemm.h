@@ -1,8 +1,9 @@
 //===- Gemm.h - Kernels of matrix products --------------------------------===//
 //
-// C[b, m, n] = sum over k of A[b, m, k] B[b, k, n], followed by an elementwise epilogue: bias, activation, residual, whatever fusion put
-// behind the product. The kernel's buffers are A, B, the epilogue's inputs, the outputs; sizes come from the Contraction, so the memrefs
-// may have any static shape of as many elements.
+// C[b, m, n] = sum over k of A[b, m, k] B[b, k, n], followed by an elementwise epilogue: bias,
+// activation, residual, whatever fusion put behind the product. The kernel's buffers are A, B, the
+// epilogue's inputs, the outputs; sizes come from the Contraction, so the memrefs may have any
+// static shape of as many elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +29,10 @@ struct GemmSpec {
 /// The plan that emitGemmKernel uses when the spec has none.
 ProductPlan planGemm(const GemmSpec &spec, const CpuTarget &target);
 
-/// Adds the kernel function to the module, and the helpers it needs where the module has none. Fails after emitting an error at `loc`.
-mlir::FailureOr<mlir::func::FuncOp> emitGemmKernel(mlir::ModuleOp module, mlir::Location loc, const GemmSpec &spec,
-                                                   const CpuTarget &target);
+/// Adds the kernel function to the module, and the helpers it needs where the module has none.
+/// Fails after emitting an error at `loc`.
+mlir::FailureOr<mlir::func::FuncOp> emitGemmKernel(mlir::ModuleOp module, mlir::Location loc,
+                                                   const GemmSpec &spec, const CpuTarget &target);
 
 } // namespace descent
 

@@ -1,7 +1,7 @@
 //===- GenerateKernels.cpp - Kernel functions beside their program --------===//
 //
-// The pass form of KernelDispatch, for tests and for looking at one kernel; the compiler's driver calls the library, since it wants the functions in a module
-// of their own.
+// The pass form of KernelDispatch, for tests and for looking at one kernel; the compiler's driver
+// calls the library, since it wants the functions in a module of their own.
 //
 //===----------------------------------------------------------------------===//
 

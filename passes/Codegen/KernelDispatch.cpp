@@ -1,7 +1,8 @@
 //===- KernelDispatch.cpp - Kernels to kernel functions -------------------===//
 //
-// Each kernel is generated into a module of its own, so that generators can run side by side; the modules are then joined in the kernels' order.
-// Generators create helper functions (tiles, packing) once a module and name them by all that distinguishes them, so of helpers of one name
+// Each kernel is generated into a module of its own, so that generators can run side by side; the
+// modules are then joined in the kernels' order. Generators create helper functions (tiles,
+// packing) once a module and name them by all that distinguishes them, so of helpers of one name
 // any will do, and the first is kept.
 //
 //===----------------------------------------------------------------------===//
@@ -40,7 +41,8 @@ static Generator generatorOf(StringRef kind) {
       .Default(nullptr);
 }
 
-FailureOr<func::FuncOp> descent::generateKernel(exec::KernelOp kernel, ModuleOp target, const CpuTarget &cpu) {
+FailureOr<func::FuncOp> descent::generateKernel(exec::KernelOp kernel, ModuleOp target,
+                                                const CpuTarget &cpu) {
   Generator generator = generatorOf(kernel.getKind());
   if (!generator)
     return kernel.emitOpError("@") << kernel.getSymName() << " has kind '" << kernel.getKind()
@@ -49,23 +51,26 @@ FailureOr<func::FuncOp> descent::generateKernel(exec::KernelOp kernel, ModuleOp 
   if (failed(function))
     return failure();
   if (function->getSymName() != kernel.getSymName() || !(*function)->hasAttr(tasksAttrName))
-    return kernel.emitOpError("@") << kernel.getSymName() << ": its generator made @" << function->getSymName()
-                                   << ", which is no kernel function of that name";
+    return kernel.emitOpError("@")
+           << kernel.getSymName() << ": its generator made @" << function->getSymName()
+           << ", which is no kernel function of that name";
   return function;
 }
 
 FailureOr<OwningOpRef<ModuleOp>> descent::generateKernels(ModuleOp program, const CpuTarget &cpu) {
   // A driver that is no pass has declared no dependent dialects; threads below may not load any.
   MLIRContext *context = program.getContext();
-  context->loadDialect<affine::AffineDialect, arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
-                       memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect>();
+  context->loadDialect<affine::AffineDialect, arith::ArithDialect, func::FuncDialect,
+                       linalg::LinalgDialect, math::MathDialect, memref::MemRefDialect,
+                       scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect>();
   SmallVector<exec::KernelOp> kernels(program.getOps<exec::KernelOp>());
   SmallVector<OwningOpRef<ModuleOp>, 0> parts(kernels.size());
   for (auto [part, kernel] : llvm::zip_equal(parts, kernels))
     part = ModuleOp::create(kernel.getLoc());
-  LogicalResult generated = failableParallelForEachN(program.getContext(), 0, kernels.size(), [&](size_t i) {
-    return LogicalResult(generateKernel(kernels[i], *parts[i], cpu));
-  });
+  LogicalResult generated =
+      failableParallelForEachN(program.getContext(), 0, kernels.size(), [&](size_t i) {
+        return LogicalResult(generateKernel(kernels[i], *parts[i], cpu));
+      });
   if (failed(generated))
     return failure();
   OwningOpRef<ModuleOp> joined = ModuleOp::create(program.getLoc());
@@ -74,10 +79,12 @@ FailureOr<OwningOpRef<ModuleOp>> descent::generateKernels(ModuleOp program, cons
     for (Operation &op : llvm::make_early_inc_range(*part->getBody())) {
       auto symbol = cast<SymbolOpInterface>(op);
       Operation *known = symbols.lookup(symbol.getName());
-      if (known && symbol.isPrivate() && SymbolTable::getSymbolVisibility(known) == SymbolTable::Visibility::Private)
+      if (known && symbol.isPrivate() &&
+          SymbolTable::getSymbolVisibility(known) == SymbolTable::Visibility::Private)
         continue;
       if (known)
-        return kernel.emitOpError("@") << kernel.getSymName() << ": two functions are called @" << symbol.getName();
+        return kernel.emitOpError("@")
+               << kernel.getSymName() << ": two functions are called @" << symbol.getName();
       op.remove();
       symbols.insert(&op);
     }

@@ -1,11 +1,15 @@
 //===- KernelFunction.cpp - Kernel functions to the LLVM dialect ----------===//
 //
-// How generators begin a kernel function, and the pipeline that lowers it. Between check-kernel-functions and wrap-kernel-functions at its ends
-// stand only MLIR's conversions and `expand-math`; no LLVM optimisation runs afterwards, since generators emit what the code generator should see (loop-invariant values hoisted, accumulators in registers).
+// How generators begin a kernel function, and the pipeline that lowers it. Between
+// check-kernel-functions and wrap-kernel-functions at its ends stand only MLIR's conversions and
+// `expand-math`; no LLVM optimisation runs afterwards, since generators emit what the code
+// generator should see (loop-invariant values hoisted, accumulators in registers).
 //
-// Order matters in three places. Multi-dimensional vectors are unrolled before anything becomes control flow, or tiles would live on the
-// stack. libm calls come after the LLVM intrinsics have taken what they can (sqrt and fma must not become calls) but before functions and
-// vectors are converted, because they create both. `ub.poison` from the canonicalizer must be converted or translation refuses it.
+// Order matters in three places. Multi-dimensional vectors are unrolled before anything becomes
+// control flow, or tiles would live on the stack. libm calls come after the LLVM intrinsics have
+// taken what they can (sqrt and fma must not become calls) but before functions and vectors are
+// converted, because they create both. `ub.poison` from the canonicalizer must be converted or
+// translation refuses it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +29,8 @@ using namespace mlir;
 
 namespace descent {
 
-func::FuncOp createKernelFunction(ModuleOp module, Location loc, StringRef name, TypeRange buffers, int64_t tasks,
-                                  int64_t scratchBytes) {
+func::FuncOp createKernelFunction(ModuleOp module, Location loc, StringRef name, TypeRange buffers,
+                                  int64_t tasks, int64_t scratchBytes) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   SmallVector<Type> arguments(buffers);
   arguments.append(2, builder.getIndexType());
@@ -45,7 +49,8 @@ void buildLowerKernelFunctions(OpPassManager &pm, bool expandBf16) {
   pm.addPass(createExpandMath({expandBf16}));
   OpPassManager &functions = pm.nest<func::FuncOp>();
   functions.addPass(createConvertLinalgToLoopsPass());
-  functions.addPass(vector::createLowerVectorMultiReductionPass(vector::VectorMultiReductionLowering::InnerReduction));
+  functions.addPass(vector::createLowerVectorMultiReductionPass(
+      vector::VectorMultiReductionLowering::InnerReduction));
   functions.addPass(createConvertVectorToSCFPass(VectorTransferToSCFOptions().enableFullUnroll()));
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(memref::createExpandStridedMetadataPass());
@@ -71,9 +76,10 @@ void buildLowerKernelFunctions(OpPassManager &pm, bool expandBf16) {
 }
 
 void registerKernelPipelines() {
-  PassPipelineRegistration<>("lower-kernel-functions",
-                             "Lower kernel functions to the LLVM dialect with the signature of the ABI",
-                             [](OpPassManager &pm) { buildLowerKernelFunctions(pm); });
+  PassPipelineRegistration<>(
+      "lower-kernel-functions",
+      "Lower kernel functions to the LLVM dialect with the signature of the ABI",
+      [](OpPassManager &pm) { buildLowerKernelFunctions(pm); });
 }
 
 } // namespace descent

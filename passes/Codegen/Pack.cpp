@@ -1,11 +1,14 @@
 //===- Pack.cpp - Operands of matrix products in panels -------------------===//
 //
-// Where the panel's rows are contiguous in the source, packing copies. Where k is, it transposes blocks of 8 x 8 in registers: loads and
-// stores stay 32 bytes wide, and the shuffles of one block overlap with the memory traffic of the next.
+// Where the panel's rows are contiguous in the source, packing copies. Where k is, it transposes
+// blocks of 8 x 8 in registers: loads and stores stay 32 bytes wide, and the shuffles of one block
+// overlap with the memory traffic of the next.
 //
-// Where the rows of a panel are no multiple of the vectors stored (12 or 6 of 8, and the last panel of a copy), full vectors are stored all
-// the same: what a store writes past its row is the start of the next row, which is written later. The transposing form goes through the
-// groups of eight rows from last to first for the same reason. Masked stores would say it more plainly, but are slow on AVX2 machines.
+// Where the rows of a panel are no multiple of the vectors stored (12 or 6 of 8, and the last panel
+// of a copy), full vectors are stored all the same: what a store writes past its row is the start
+// of the next row, which is written later. The transposing form goes through the groups of eight
+// rows from last to first for the same reason. Masked stores would say it more plainly, but are
+// slow on AVX2 machines.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +45,8 @@ SmallVector<Value> transpose8x8(Emitter &e, ArrayRef<Value> rows) {
 }
 
 /// Copies `count` rows k of one whole panel, in vectors of powers of two.
-static void copyRows(Emitter &e, Value source, Index from, Index ld, Value destination, Index to, int64_t count,
-                     int64_t width, int64_t lanes) {
+static void copyRows(Emitter &e, Value source, Index from, Index ld, Value destination, Index to,
+                     int64_t count, int64_t width, int64_t lanes) {
   for (int64_t u = 0; u < count; ++u) {
     Index at = e.add(from, e.mul(ld, u)), put = e.add(to, u * width);
     for (int64_t r = 0, chunk; r < width; r += chunk) {
@@ -56,8 +59,8 @@ static void copyRows(Emitter &e, Value source, Index from, Index ld, Value desti
 }
 
 /// Copies all rows k of one panel. `valid`: how many of its lanes exist in the source.
-static void copyPanel(Emitter &e, Value source, Index from, Index ld, Value destination, Index to, Index depth,
-                      int64_t width, Index valid, int64_t lanes) {
+static void copyPanel(Emitter &e, Value source, Index from, Index ld, Value destination, Index to,
+                      Index depth, int64_t width, Index valid, int64_t lanes) {
   SmallVector<Value> masks;
   for (int64_t r = 0; r < width; r += lanes) {
     bool whole = valid.isKnown() && valid.number >= r + lanes;
@@ -68,7 +71,8 @@ static void copyPanel(Emitter &e, Value source, Index from, Index ld, Value dest
     SmallVector<Value> vectors;
     for (auto [position, mask] : llvm::enumerate(masks)) {
       Index offset = e.add(at, position * lanes);
-      vectors.push_back(mask ? e.loadMasked(source, offset, mask) : e.loadVector(source, offset, lanes));
+      vectors.push_back(mask ? e.loadMasked(source, offset, mask)
+                             : e.loadVector(source, offset, lanes));
     }
     for (auto [position, vector] : llvm::enumerate(vectors))
       e.storeVector(vector, destination, e.add(put, position * lanes));
@@ -81,8 +85,8 @@ static void copyPanel(Emitter &e, Value source, Index from, Index ld, Value dest
   e.loop(unrolled, depth, 1, row);
 }
 
-static void transposePanel(Emitter &e, Value source, Index from, Index ld, Value destination, Index to, Index depth,
-                           int64_t width, Index valid) {
+static void transposePanel(Emitter &e, Value source, Index from, Index ld, Value destination,
+                           Index to, Index depth, int64_t width, Index valid) {
   int64_t groups = (width + 7) / 8;
   e.loop(0, groups, 1, [&](Index reversed) {
     Index group = e.mul(e.sub(groups - 1, reversed), 8);
@@ -109,37 +113,46 @@ static void transposePanel(Emitter &e, Value source, Index from, Index ld, Value
   });
 }
 
-func::FuncOp getOrCreatePack(ModuleOp module, int64_t width, bool transposed, const CpuTarget &target) {
+func::FuncOp getOrCreatePack(ModuleOp module, int64_t width, bool transposed,
+                             const CpuTarget &target) {
   MLIRContext *context = module.getContext();
   Type index = IndexType::get(context), flat = flatType(Float32Type::get(context));
-  std::string name = (transposed ? "descent_pack_transposed_" : "descent_pack_") + std::to_string(width);
-  return getOrCreateHelper(module, name, {flat, index, index, flat, index, index, index}, [&](Emitter &e, ValueRange arguments) {
-    Value source = arguments[0], destination = arguments[3];
-    Index from = arguments[1], ld = arguments[2], to = arguments[4], depth = arguments[5], extent = arguments[6];
-    auto panel = [&](Index r, Index valid) {
-      Index put = e.add(to, e.mul(r, depth));
-      if (transposed)
-        transposePanel(e, source, e.add(from, e.mul(r, ld)), ld, destination, put, depth, width, valid);
-      else
-        copyPanel(e, source, e.add(from, r), ld, destination, put, depth, width, valid, target.lanes());
-    };
-    if (transposed) {
-      e.loop(0, extent, width, [&](Index r) { panel(r, e.min(e.sub(extent, r), width)); });
-      return;
-    }
-    Index full = e.roundDown(extent, width);
-    // Eight rows of the source at a time: it is read along its rows, and each panel gets a run of some hundred bytes.
-    auto rows = [&](Index k, int64_t count) {
-      Index at = e.add(from, e.mul(k, ld)), put = e.add(to, e.mul(k, width));
-      e.loop(0, full, width, [&](Index r) {
-        copyRows(e, source, e.add(at, r), ld, destination, e.add(put, e.mul(r, depth)), count, width, target.lanes());
+  std::string name =
+      (transposed ? "descent_pack_transposed_" : "descent_pack_") + std::to_string(width);
+  return getOrCreateHelper(
+      module, name, {flat, index, index, flat, index, index, index},
+      [&](Emitter &e, ValueRange arguments) {
+        Value source = arguments[0], destination = arguments[3];
+        Index from = arguments[1], ld = arguments[2], to = arguments[4], depth = arguments[5],
+              extent = arguments[6];
+        auto panel = [&](Index r, Index valid) {
+          Index put = e.add(to, e.mul(r, depth));
+          if (transposed)
+            transposePanel(e, source, e.add(from, e.mul(r, ld)), ld, destination, put, depth, width,
+                           valid);
+          else
+            copyPanel(e, source, e.add(from, r), ld, destination, put, depth, width, valid,
+                      target.lanes());
+        };
+        if (transposed) {
+          e.loop(0, extent, width, [&](Index r) { panel(r, e.min(e.sub(extent, r), width)); });
+          return;
+        }
+        Index full = e.roundDown(extent, width);
+        // Eight rows of the source at a time: it is read along its rows, and each panel gets a run
+        // of some hundred bytes.
+        auto rows = [&](Index k, int64_t count) {
+          Index at = e.add(from, e.mul(k, ld)), put = e.add(to, e.mul(k, width));
+          e.loop(0, full, width, [&](Index r) {
+            copyRows(e, source, e.add(at, r), ld, destination, e.add(put, e.mul(r, depth)), count,
+                     width, target.lanes());
+          });
+        };
+        Index unrolled = e.roundDown(depth, 8);
+        e.loop(0, unrolled, 8, [&](Index k) { rows(k, 8); });
+        e.loop(unrolled, depth, 1, [&](Index k) { rows(k, 1); });
+        e.when(e.less(full, extent), [&] { panel(full, e.sub(extent, full)); });
       });
-    };
-    Index unrolled = e.roundDown(depth, 8);
-    e.loop(0, unrolled, 8, [&](Index k) { rows(k, 8); });
-    e.loop(unrolled, depth, 1, [&](Index k) { rows(k, 1); });
-    e.when(e.less(full, extent), [&] { panel(full, e.sub(extent, full)); });
-  });
 }
 
 } // namespace descent

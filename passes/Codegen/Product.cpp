@@ -1,12 +1,13 @@
 //===- Product.cpp - The loop nest of matrix products and convolutions ----===//
 //
-// For each rectangle of C, from the outside in: columns (what of B is packed at a time), blocks of k, rows (what of A is packed at a time
-// and stays in L2), panels of B, tiles. The innermost loop walks down the rows under one panel of B, which therefore stays in the nearest
-// cache.
+// For each rectangle of C, from the outside in: columns (what of B is packed at a time), blocks of
+// k, rows (what of A is packed at a time and stays in L2), panels of B, tiles. The innermost loop
+// walks down the rows under one panel of B, which therefore stays in the nearest cache.
 //
-// Blocks of k are long, since the tile needs few bytes per cycle of either operand and each further block reads and writes C once more.
-// Products of several blocks collect their sums in C itself; with an epilogue they collect them in scratch, of which a band of rows at a
-// time is taken so that it stays in the cache.
+// Blocks of k are long, since the tile needs few bytes per cycle of either operand and each further
+// block reads and writes C once more. Products of several blocks collect their sums in C itself;
+// with an epilogue they collect them in scratch, of which a band of rows at a time is taken so that
+// it stays in the cache.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +32,9 @@ ProductPlan planProduct(int64_t batch, int64_t m, int64_t n, int64_t k, const Cp
   int64_t rowTiles = ceilDiv(m, mr), panels = ceilDiv(n, nr);
   ProductPlan plan;
 
-  // Tasks of about ten microseconds divide well among any number of threads and still pay for their launch; sixty-four are enough.
-  // Columns are cut first: neighbouring whole columns merge into one rectangle, so cutting them costs nothing.
+  // Tasks of about ten microseconds divide well among any number of threads and still pay for their
+  // launch; sixty-four are enough. Columns are cut first: neighbouring whole columns merge into one
+  // rectangle, so cutting them costs nothing.
   double flops = 2.0 * batch * m * n * k;
   int64_t wanted = std::clamp<int64_t>(flops / 1e6, 1, 64);
   int64_t perBatch = ceilDiv(wanted, batch);
@@ -63,15 +65,16 @@ struct ScratchLayout {
 class Nest {
 public:
   Nest(ModuleOp module, Location loc, const ProductSpec &spec, const CpuTarget &target)
-      : module(module), loc(loc), spec(spec), target(target), plan(spec.plan), mr(target.tileRows()),
-        nr(target.tileVectors() * target.lanes()) {}
+      : module(module), loc(loc), spec(spec), target(target), plan(spec.plan),
+        mr(target.tileRows()), nr(target.tileVectors() * target.lanes()) {}
 
   func::FuncOp emit();
 
 private:
   void rectangle(Emitter &e, Index batch, Index m0, Index m1, Index n0, Index n1);
   void columns(Emitter &e, Index batch, Index m0, Index m1, Index n, Index nc);
-  void block(Emitter &e, Index batch, Index band, Index i, Index mc, Index n, Index nc, Index k, Index kc);
+  void block(Emitter &e, Index batch, Index band, Index i, Index mc, Index n, Index nc, Index k,
+             Index kc);
   void prefetch(Emitter &e, Index row, int rows, Index column, int vectors);
 
   ModuleOp module;
@@ -103,7 +106,9 @@ func::FuncOp Nest::emit() {
     layout.take(mr * nr);
   } else if (hasEpilogue) {
     sumsStride = plan.columns;
-    bandRows = std::clamp<int64_t>((int64_t(1) << 17) / sumsStride / plan.rows, 1, ceilDiv(spec.m, plan.rows)) * plan.rows;
+    bandRows = std::clamp<int64_t>((int64_t(1) << 17) / sumsStride / plan.rows, 1,
+                                   ceilDiv(spec.m, plan.rows)) *
+               plan.rows;
     layout.take(bandRows * sumsStride);
   }
   if (hasEpilogue)
@@ -113,9 +118,11 @@ func::FuncOp Nest::emit() {
   for (const EpilogueInput &input : spec.epilogue.inputs)
     buffers.push_back(input.type);
   llvm::append_range(buffers, spec.epilogue.outputs);
-  int64_t rowBlocks = ceilDiv(spec.m, plan.taskRows), columnBlocks = ceilDiv(spec.n, plan.taskColumns);
+  int64_t rowBlocks = ceilDiv(spec.m, plan.taskRows),
+          columnBlocks = ceilDiv(spec.n, plan.taskColumns);
   int64_t tasks = spec.batch * rowBlocks * columnBlocks;
-  func::FuncOp function = createKernelFunction(module, loc, spec.name, buffers, tasks, layout.bytes);
+  func::FuncOp function =
+      createKernelFunction(module, loc, spec.name, buffers, tasks, layout.bytes);
 
   OpBuilder builder = OpBuilder::atBlockEnd(&function.front());
   Emitter e(builder, loc);
@@ -123,18 +130,21 @@ func::FuncOp Nest::emit() {
   ValueRange operands = arguments.take_front(spec.operands.size());
   for (Value buffer : arguments.drop_front(spec.operands.size()).drop_back(3))
     epilogueBuffers.push_back(e.flatten(buffer));
-  Value first = arguments[buffers.size()], last = arguments[buffers.size() + 1], scratch = arguments.back();
+  Value first = arguments[buffers.size()], last = arguments[buffers.size() + 1],
+        scratch = arguments.back();
   packedB = plan.packB ? e.carve(scratch, atB, builder.getF32Type()) : Value();
   packedA = plan.packA ? e.carve(scratch, atA, builder.getF32Type()) : Value();
   sums = hasEpilogue ? e.carve(scratch, atSums, builder.getF32Type()) : Value();
-  Value workspace = spec.workspaceFloats ? e.carve(scratch, atWorkspace, builder.getF32Type()) : Value();
+  Value workspace =
+      spec.workspaceFloats ? e.carve(scratch, atWorkspace, builder.getF32Type()) : Value();
   sources = spec.sources(e, operands, workspace);
 
   // while (task < last): the largest rectangle that starts at `task`.
   Type index = builder.getIndexType();
   auto loop = scf::WhileOp::create(builder, loc, TypeRange{index}, ValueRange{first});
   Block *condition = builder.createBlock(&loop.getBefore(), {}, {index}, {loc});
-  scf::ConditionOp::create(builder, loc, e.less(condition->getArgument(0), last), condition->getArguments());
+  scf::ConditionOp::create(builder, loc, e.less(condition->getArgument(0), last),
+                           condition->getArguments());
   Block *body = builder.createBlock(&loop.getAfter(), {}, {index}, {loc});
   Index task = body->getArgument(0);
   Index column = e.div(task, rowBlocks), row = e.rem(task, rowBlocks);
@@ -149,7 +159,8 @@ func::FuncOp Nest::emit() {
   Index width = e.select(whole, wholeColumns, 1);
   Index rowEnd = e.select(whole, rowBlocks, e.min(rowBlocks, e.add(row, left)));
   rectangle(e, batch, e.mul(row, plan.taskRows), e.min(e.mul(rowEnd, plan.taskRows), spec.m),
-            e.mul(columnBlock, plan.taskColumns), e.min(e.mul(e.add(columnBlock, width), plan.taskColumns), spec.n));
+            e.mul(columnBlock, plan.taskColumns),
+            e.min(e.mul(e.add(columnBlock, width), plan.taskColumns), spec.n));
   Index next = e.add(task, e.select(whole, e.mul(wholeColumns, rowBlocks), e.sub(rowEnd, row)));
   scf::YieldOp::create(builder, loc, e.value(next));
   builder.setInsertionPointAfter(loop);
@@ -162,7 +173,8 @@ void Nest::rectangle(Emitter &e, Index batch, Index m0, Index m1, Index n0, Inde
     Index nc = e.min(e.sub(n1, n), plan.columns);
     if (bandRows >= spec.m)
       return columns(e, batch, m0, m1, n, nc);
-    e.loop(m0, m1, bandRows, [&](Index m) { columns(e, batch, m, e.min(e.add(m, bandRows), m1), n, nc); });
+    e.loop(m0, m1, bandRows,
+           [&](Index m) { columns(e, batch, m, e.min(e.add(m, bandRows), m1), n, nc); });
   };
   e.loop(n0, n1, plan.columns, bands);
 }
@@ -183,23 +195,26 @@ void Nest::columns(Emitter &e, Index batch, Index m0, Index m1, Index n, Index n
   e.loop(0, spec.k, plan.depth, [&](Index k) { depths(k, e.min(e.sub(spec.k, k), plan.depth)); });
 }
 
-/// What the epilogue of a tile reads and writes in matrices of C's shape. The tile itself touches none of it, and fetching two dozen lines
-/// from memory takes as long as a tenth of a tile of depth 384.
+/// What the epilogue of a tile reads and writes in matrices of C's shape. The tile itself touches
+/// none of it, and fetching two dozen lines from memory takes as long as a tenth of a tile of depth
+/// 384.
 void Nest::prefetch(Emitter &e, Index row, int rows, Index column, int vectors) {
   auto fetch = [&](Value buffer, MemRefType type, bool isWrite) {
     if (!type.getElementType().isF32())
       return;
-    std::string name = "descent_prefetch_" + std::to_string(rows) + "x" + std::to_string(vectors * target.lanes()) +
-                       (isWrite ? "_write" : "");
+    std::string name = "descent_prefetch_" + std::to_string(rows) + "x" +
+                       std::to_string(vectors * target.lanes()) + (isWrite ? "_write" : "");
     Type index = e.builder.getIndexType();
-    func::FuncOp function =
-        getOrCreateHelper(module, name, {buffer.getType(), index, index}, [&](Emitter &helper, ValueRange arguments) {
+    func::FuncOp function = getOrCreateHelper(
+        module, name, {buffer.getType(), index, index}, [&](Emitter &helper, ValueRange arguments) {
           constexpr int64_t line = 16;
           for (int64_t i = 0; i < rows; ++i)
             for (int64_t j = 0; j < vectors * target.lanes(); j += line)
               memref::PrefetchOp::create(
                   helper.builder, helper.loc, arguments[0],
-                  helper.value(helper.add(helper.add(arguments[1], helper.mul(arguments[2], i)), j)), isWrite,
+                  helper.value(
+                      helper.add(helper.add(arguments[1], helper.mul(arguments[2], i)), j)),
+                  isWrite,
                   /*localityHint=*/3, /*isDataCache=*/true);
         });
     e.call(function, {buffer, e.value(e.add(e.mul(row, spec.n), column)), e.value(spec.n)});
@@ -208,71 +223,84 @@ void Nest::prefetch(Emitter &e, Index row, int rows, Index column, int vectors) 
   for (auto [input, buffer] : llvm::zip(spec.epilogue.inputs, epilogueBuffers))
     if (input.type.getNumElements() == spec.batch * spec.m * spec.n)
       fetch(buffer, input.type, /*isWrite=*/false);
-  for (auto [type, buffer] : llvm::zip(spec.epilogue.outputs, ArrayRef<Value>(epilogueBuffers).drop_front(inputs)))
+  for (auto [type, buffer] :
+       llvm::zip(spec.epilogue.outputs, ArrayRef<Value>(epilogueBuffers).drop_front(inputs)))
     fetch(buffer, type, /*isWrite=*/true);
 }
 
-void Nest::block(Emitter &e, Index batch, Index band, Index i, Index mc, Index n, Index nc, Index k, Index kc) {
-  TileMode mode = spec.accumulate ? TileMode::Accumulate : depthBlocks == 1 ? TileMode::Store : TileMode::Flagged;
+void Nest::block(Emitter &e, Index batch, Index band, Index i, Index mc, Index n, Index nc, Index k,
+                 Index kc) {
+  TileMode mode = spec.accumulate    ? TileMode::Accumulate
+                  : depthBlocks == 1 ? TileMode::Store
+                                     : TileMode::Flagged;
   Value accumulate = mode == TileMode::Flagged ? e.less(0, k) : Value();
-  forEachColumnTile(e, nc, target, {spec.n % nr}, [&](Index j, int vectors, bool tail, Index columns) {
-    Index column = e.add(n, j);
-    OperandSource::Place b;
-    if (plan.packB)
-      b = {packedB, e.mul(j, kc), 0};
-    else
-      b = sources.b.place(e, batch, column, k);
-    forEachRowTile(e, mc, target, {spec.m % mr}, [&](Index r, int rows) {
-      Index row = e.add(i, r), globalRow = e.add(e.mul(batch, spec.m), row);
-      OperandSource::Place a;
-      if (plan.packA)
-        a = {packedA, e.mul(r, kc), 0};
-      else
-        a = sources.a.place(e, batch, row, k);
-      TileArguments call;
-      call.a = a.buffer, call.aOffset = a.offset, call.lda = a.ld;
-      call.b = b.buffer, call.bOffset = b.offset, call.ldb = b.ld;
-      call.k = kc, call.columns = columns, call.accumulate = accumulate;
-      if (!epilogue) {
-        call.c = epilogueBuffers[0], call.ldc = spec.n;
-        call.cOffset = e.add(e.mul(globalRow, spec.n), column);
-      } else {
-        call.c = sums, call.ldc = sumsStride;
-        call.cOffset = depthBlocks == 1 ? Index(0) : e.add(e.mul(e.sub(row, band), sumsStride), j);
-      }
-      TileSpec tile = {rows, vectors, tail, plan.packA ? TileA::Packed : sources.layoutA,
-                       plan.packB ? TileB::Packed : TileB::Strided, mode};
-      if (!epilogue)
-        return callTile(e, module, tile, target, call);
-      Value isLast = depthBlocks == 1 ? Value() : e.less(spec.k - 1, e.add(k, kc));
-      auto fetch = [&] { prefetch(e, globalRow, rows, column, vectors); };
-      if (isLast)
-        e.when(isLast, fetch);
-      else
-        fetch();
-      callTile(e, module, tile, target, call);
-      auto finish = [&] {
-        SmallVector<Value> operands = {call.c,           e.value(call.cOffset), e.value(call.ldc), e.value(globalRow),
-                                       e.value(column), e.value(rows),         e.value(columns)};
-        llvm::append_range(operands, epilogueBuffers);
-        e.call(epilogue, operands);
-      };
-      if (isLast)
-        e.when(isLast, finish);
-      else
-        finish();
-    });
-  });
+  forEachColumnTile(
+      e, nc, target, {spec.n % nr}, [&](Index j, int vectors, bool tail, Index columns) {
+        Index column = e.add(n, j);
+        OperandSource::Place b;
+        if (plan.packB)
+          b = {packedB, e.mul(j, kc), 0};
+        else
+          b = sources.b.place(e, batch, column, k);
+        forEachRowTile(e, mc, target, {spec.m % mr}, [&](Index r, int rows) {
+          Index row = e.add(i, r), globalRow = e.add(e.mul(batch, spec.m), row);
+          OperandSource::Place a;
+          if (plan.packA)
+            a = {packedA, e.mul(r, kc), 0};
+          else
+            a = sources.a.place(e, batch, row, k);
+          TileArguments call;
+          call.a = a.buffer, call.aOffset = a.offset, call.lda = a.ld;
+          call.b = b.buffer, call.bOffset = b.offset, call.ldb = b.ld;
+          call.k = kc, call.columns = columns, call.accumulate = accumulate;
+          if (!epilogue) {
+            call.c = epilogueBuffers[0], call.ldc = spec.n;
+            call.cOffset = e.add(e.mul(globalRow, spec.n), column);
+          } else {
+            call.c = sums, call.ldc = sumsStride;
+            call.cOffset =
+                depthBlocks == 1 ? Index(0) : e.add(e.mul(e.sub(row, band), sumsStride), j);
+          }
+          TileSpec tile = {rows,
+                           vectors,
+                           tail,
+                           plan.packA ? TileA::Packed : sources.layoutA,
+                           plan.packB ? TileB::Packed : TileB::Strided,
+                           mode};
+          if (!epilogue)
+            return callTile(e, module, tile, target, call);
+          Value isLast = depthBlocks == 1 ? Value() : e.less(spec.k - 1, e.add(k, kc));
+          auto fetch = [&] { prefetch(e, globalRow, rows, column, vectors); };
+          if (isLast)
+            e.when(isLast, fetch);
+          else
+            fetch();
+          callTile(e, module, tile, target, call);
+          auto finish = [&] {
+            SmallVector<Value> operands = {
+                call.c,          e.value(call.cOffset), e.value(call.ldc), e.value(globalRow),
+                e.value(column), e.value(rows),         e.value(columns)};
+            llvm::append_range(operands, epilogueBuffers);
+            e.call(epilogue, operands);
+          };
+          if (isLast)
+            e.when(isLast, finish);
+          else
+            finish();
+        });
+      });
 }
 
 } // namespace
 
 FailureOr<func::FuncOp> emitProductKernel(ModuleOp module, Location loc, const ProductSpec &spec,
                                           const CpuTarget &target) {
-  auto refuse = [&](const Twine &what) { return emitError(loc) << "product kernel '" << spec.name << "' " << what; };
+  auto refuse = [&](const Twine &what) {
+    return emitError(loc) << "product kernel '" << spec.name << "' " << what;
+  };
   if (spec.batch < 1 || spec.m < 1 || spec.n < 1 || spec.k < 1)
-    return refuse("has an empty axis: batch " + Twine(spec.batch) + ", m " + Twine(spec.m) + ", n " + Twine(spec.n) + ", k " +
-                  Twine(spec.k));
+    return refuse("has an empty axis: batch " + Twine(spec.batch) + ", m " + Twine(spec.m) +
+                  ", n " + Twine(spec.n) + ", k " + Twine(spec.k));
   if (module.lookupSymbol(spec.name))
     return refuse("is already defined in this module");
   const ProductPlan &plan = spec.plan;
@@ -280,9 +308,10 @@ FailureOr<func::FuncOp> emitProductKernel(ModuleOp module, Location loc, const P
   auto cuts = [](int64_t size, int64_t multiple, int64_t whole) {
     return size > 0 && (size % multiple == 0 || size >= whole);
   };
-  if (!cuts(plan.taskRows, mr, spec.m) || !cuts(plan.taskColumns, nr, spec.n) || plan.rows <= 0 || plan.rows % mr ||
-      plan.columns <= 0 || plan.columns % nr || plan.depth <= 0)
-    return refuse("has a plan that does not consist of whole tiles of " + Twine(mr) + " x " + Twine(nr));
+  if (!cuts(plan.taskRows, mr, spec.m) || !cuts(plan.taskColumns, nr, spec.n) || plan.rows <= 0 ||
+      plan.rows % mr || plan.columns <= 0 || plan.columns % nr || plan.depth <= 0)
+    return refuse("has a plan that does not consist of whole tiles of " + Twine(mr) + " x " +
+                  Twine(nr));
   if (failed(checkEpilogue(loc, spec)))
     return failure();
   return Nest(module, loc, spec, target).emit();

@@ -1,12 +1,14 @@
 //===- Product.h - The loop nest of matrix products and convolutions ------===//
 //
-// Everything that matrix products and convolutions share: the task grid, the cache blocks, the tiles, the epilogue. What differs, where
-// the elements of A and B come from, is a pair of `OperandSource`s.
+// Everything that matrix products and convolutions share: the task grid, the cache blocks, the
+// tiles, the epilogue. What differs, where the elements of A and B come from, is a pair of
+// `OperandSource`s.
 //
-// Tasks are blocks of C, numbered down the rows and then to the next column of blocks. A call works through its tasks as few rectangles
-// as they make up (whole neighbouring columns become one), each with cache blocks of its own: how tasks are cut says only how finely
-// work can be divided, not how well it is blocked. An element of C is summed over the same blocks of k in the same order whichever
-// rectangle it falls in, so grouping never changes a bit.
+// Tasks are blocks of C, numbered down the rows and then to the next column of blocks. A call works
+// through its tasks as few rectangles as they make up (whole neighbouring columns become one), each
+// with cache blocks of its own: how tasks are cut says only how finely work can be divided, not how
+// well it is blocked. An element of C is summed over the same blocks of k in the same order
+// whichever rectangle it falls in, so grouping never changes a bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,18 +24,21 @@
 
 namespace descent {
 
-/// A further input of an epilogue. Its element for row r of batch * m rows and column c of n stands at
+/// A further input of an epilogue. Its element for row r of batch * m rows and column c of n stands
+/// at
 /// ((r / rowDivisor) % rowPeriod) * rowStride + c * columnStride.
 struct EpilogueInput {
   mlir::MemRefType type;
   int64_t rowDivisor = 1;
-  int64_t rowPeriod = 1;    ///< 1: the same for all rows
+  int64_t rowPeriod = 1; ///< 1: the same for all rows
   int64_t rowStride = 0;
   int64_t columnStride = 0; ///< 0 or 1
 
-  /// The input that NumPy's rules broadcast to `output` (whose last axis is n), or nullopt if it does not broadcast in this form: its axes
-  /// before the last must be broadcast ones, then real ones, then broadcast ones.
-  static std::optional<EpilogueInput> broadcast(mlir::MemRefType type, llvm::ArrayRef<int64_t> output);
+  /// The input that NumPy's rules broadcast to `output` (whose last axis is n), or nullopt if it
+  /// does not broadcast in this form: its axes before the last must be broadcast ones, then real
+  /// ones, then broadcast ones.
+  static std::optional<EpilogueInput> broadcast(mlir::MemRefType type,
+                                                llvm::ArrayRef<int64_t> output);
 };
 
 /// One vector of elements, neighbours in a row.
@@ -43,11 +48,13 @@ struct EpiloguePoint {
   mlir::Value row, column;               ///< index: row of batch * m, column of the first lane
 };
 
-/// One vector per output, of the output's element type. Lanes past the last column may hold anything and are not stored.
-using Epilogue = std::function<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, mlir::Location, const EpiloguePoint &)>;
+/// One vector per output, of the output's element type. Lanes past the last column may hold
+/// anything and are not stored.
+using Epilogue = std::function<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, mlir::Location,
+                                                              const EpiloguePoint &)>;
 
-/// What happens to the product. Inputs may share memory with outputs if they are read and written at the same element. Buffers of i1 are
-/// passed as i8.
+/// What happens to the product. Inputs may share memory with outputs if they are read and written
+/// at the same element. Buffers of i1 are passed as i8.
 struct EpilogueSpec {
   llvm::SmallVector<EpilogueInput> inputs;
   llvm::SmallVector<mlir::MemRefType> outputs; ///< batch * m * n elements each
@@ -65,11 +72,13 @@ struct ProductPlan {
 
 /// Where an operand's elements come from. Exactly one of the functions is set.
 struct OperandSource {
-  /// Emits the packing (see Pack.h) of rows (columns of B) [start, start + extent) over k in [k, k + depth).
-  std::function<void(Emitter &, Index batch, Index start, Index extent, Index k, Index depth, mlir::Value destination,
-                     Index destinationOffset)>
+  /// Emits the packing (see Pack.h) of rows (columns of B) [start, start + extent) over k in [k, k
+  /// + depth).
+  std::function<void(Emitter &, Index batch, Index start, Index extent, Index k, Index depth,
+                     mlir::Value destination, Index destinationOffset)>
       pack;
-  /// Gives buffer, offset and leading stride of row (column) `start` at `k`, for tiles that read the matrix itself.
+  /// Gives buffer, offset and leading stride of row (column) `start` at `k`, for tiles that read
+  /// the matrix itself.
   struct Place {
     mlir::Value buffer;
     Index offset = 0, ld = 0;
@@ -90,16 +99,20 @@ struct ProductSpec {
   bool accumulate = false;
   ProductPlan plan;
   int64_t workspaceFloats = 0; ///< scratch that packing needs for itself
-  /// Called once in the kernel's entry with the operands' buffers and the workspace, a flat buffer (null without workspaceFloats).
-  std::function<ProductSources(Emitter &, mlir::ValueRange operands, mlir::Value workspace)> sources;
+  /// Called once in the kernel's entry with the operands' buffers and the workspace, a flat buffer
+  /// (null without workspaceFloats).
+  std::function<ProductSources(Emitter &, mlir::ValueRange operands, mlir::Value workspace)>
+      sources;
 };
 
-/// The task grid, the blocks and the packing that a simple cost model likes best. `packA`, `packB` are left true.
+/// The task grid, the blocks and the packing that a simple cost model likes best. `packA`, `packB`
+/// are left true.
 ProductPlan planProduct(int64_t batch, int64_t m, int64_t n, int64_t k, const CpuTarget &target);
 
 /// Adds the kernel function. Fails after emitting an error at `loc`.
 mlir::FailureOr<mlir::func::FuncOp> emitProductKernel(mlir::ModuleOp module, mlir::Location loc,
-                                                      const ProductSpec &spec, const CpuTarget &target);
+                                                      const ProductSpec &spec,
+                                                      const CpuTarget &target);
 
 } // namespace descent
 

@@ -1,7 +1,8 @@
 //===- WrapKernelFunctions.cpp - The signature of the ABI -----------------===//
 //
-// Runs last, on the LLVM dialect: each kernel function becomes the internal body of a function that takes its buffers as one array of pointers, which
-// is how the runtime calls every kernel whatever its number of operands.
+// Runs last, on the LLVM dialect: each kernel function becomes the internal body of a function that
+// takes its buffers as one array of pointers, which is how the runtime calls every kernel whatever
+// its number of operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,21 +35,26 @@ struct WrapKernelFunctionsPass : descent::impl::WrapKernelFunctionsBase<WrapKern
       auto types = body.getFunctionType().getParams();
       unsigned buffers = types.size() < 3 ? 0 : types.size() - 3;
       auto isPointer = [&](Type type) { return type == pointer; };
-      if (types.size() < 3 || !llvm::all_of(types.take_front(buffers), isPointer) || types[buffers] != i64 ||
-          types[buffers + 1] != i64 || types[buffers + 2] != pointer) {
-        body.emitError() << "kernel function '" << name << "' must take pointers, two i64 and a pointer, not "
+      if (types.size() < 3 || !llvm::all_of(types.take_front(buffers), isPointer) ||
+          types[buffers] != i64 || types[buffers + 1] != i64 || types[buffers + 2] != pointer) {
+        body.emitError() << "kernel function '" << name
+                         << "' must take pointers, two i64 and a pointer, not "
                          << body.getFunctionType();
         return signalPassFailure();
       }
       if (failed(symbols.rename(body, name + ".body"))) { // a name that is taken gets a number
-        body.emitError() << "calls of kernel function '" << name << "' cannot be renamed: the module holds symbol tables";
+        body.emitError() << "calls of kernel function '" << name
+                         << "' cannot be renamed: the module holds symbol tables";
         return signalPassFailure();
       }
       body.setLinkage(LLVM::Linkage::Internal);
-      OpBuilder builder(body->getNextNode() ? OpBuilder(body->getNextNode()) : OpBuilder::atBlockEnd(module.getBody()));
+      OpBuilder builder(body->getNextNode() ? OpBuilder(body->getNextNode())
+                                            : OpBuilder::atBlockEnd(module.getBody()));
       Location loc = body.getLoc();
       auto wrapper = LLVM::LLVMFuncOp::create(
-          builder, loc, name, LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(&getContext()), {pointer, i64, i64, pointer}));
+          builder, loc, name,
+          LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(&getContext()),
+                                      {pointer, i64, i64, pointer}));
       for (StringRef attribute : {StringRef(tasksAttrName), StringRef(scratchAttrName)}) {
         wrapper->setAttr(attribute, body->getAttr(attribute));
         body->removeAttr(attribute);

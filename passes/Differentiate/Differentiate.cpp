@@ -2,13 +2,17 @@
 //
 // Reverse-mode differentiation of a straight-line tensor program with one scalar loss.
 //
-//   1. nn.parameter ops become train.parameter symbols; @step and @evaluate get clones of the body that read them.
-//   2. In @step, ReverseMode builds the gradients of what lies between the trainable parameters and the loss.
-//   3. Each trainable parameter's sum is recorded by train.gradient. The seed is the gradient of the loss *sum*: one. Nothing is divided here; the
+//   1. nn.parameter ops become train.parameter symbols; @step and @evaluate get clones of the body
+//   that read them.
+//   2. In @step, ReverseMode builds the gradients of what lies between the trainable parameters and
+//   the loss.
+//   3. Each trainable parameter's sum is recorded by train.gradient. The seed is the gradient of
+//   the loss *sum*: one. Nothing is divided here; the
 //      only division by the weight is made by insert-optimizer, after accumulation.
 //
-// Rejected, all at once: ops on a path to the loss without a gradient (with the parameters they cut off), parameters that do not reach the loss.
-// Left in the IR: forward ops keep their place; the backward ops follow, so the program stays a straight line.
+// Rejected, all at once: ops on a path to the loss without a gradient (with the parameters they cut
+// off), parameters that do not reach the loss. Left in the IR: forward ops keep their place; the
+// backward ops follow, so the program stays a straight line.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,8 +71,8 @@ train::FuncOp Differentiate::cloneBody(nn::ModelOp model, StringRef name, bool w
     names.push_back("predictions");
   }
   auto type = builder.getFunctionType(model.getArgumentTypes(), ValueRange(results).getTypes());
-  auto function = train::FuncOp::create(builder, model.getLoc(), name, type, model.getArgAttrsAttr(),
-                                        ArrayAttr());
+  auto function = train::FuncOp::create(builder, model.getLoc(), name, type,
+                                        model.getArgAttrsAttr(), ArrayAttr());
   Block *block = builder.createBlock(&function.getBody());
   IRMapping mapping;
   for (BlockArgument argument : model.getBody().getArguments())
@@ -94,7 +98,8 @@ LogicalResult Differentiate::buildGradients(train::FuncOp step) {
   SmallVector<train::ReadOp> reads;
   SmallVector<Value> sources;
   for (auto read : body.getOps<train::ReadOp>())
-    if (auto parameter = module.lookupSymbol<train::ParameterOp>(read.getSymbol()); parameter && !parameter.getFrozen()) {
+    if (auto parameter = module.lookupSymbol<train::ParameterOp>(read.getSymbol());
+        parameter && !parameter.getFrozen()) {
       reads.push_back(read);
       sources.push_back(read.getValue());
     }
@@ -113,8 +118,9 @@ LogicalResult Differentiate::buildGradients(train::FuncOp step) {
   for (train::ReadOp read : reads) {
     Value gradient = reverse.gradientOf(read.getValue());
     if (!gradient)
-      return emitError(read.getLoc()) << "parameter '" << read.getSymbol()
-                                      << "' has no path to the loss; remove it, use it, or freeze it";
+      return emitError(read.getLoc())
+             << "parameter '" << read.getSymbol()
+             << "' has no path to the loss; remove it, use it, or freeze it";
     train::GradientOp::create(builder, read.getLoc(), read.getSymbol(), gradient);
   }
   return success();

@@ -1,15 +1,17 @@
 //===- InsertOptimizer.cpp - Gradients become an atomic update ------------===//
 //
-// The order is the one semantics demand: gradients are complete sums here; then the finite check, the norm, the clip and the update, in one commit.
-// Scaling by one over the weight of the loss is not applied to the gradients in memory but handed to the update as a factor, together with the clip:
-// each gradient element is read once more and never written again.
+// The order is the one semantics demand: gradients are complete sums here; then the finite check,
+// the norm, the clip and the update, in one commit. Scaling by one over the weight of the loss is
+// not applied to the gradients in memory but handed to the update as a factor, together with the
+// clip: each gradient element is read once more and never written again.
 //
 //   1. Sort trainable parameters into groups of equal settings, in order of first appearance.
 //   2. Declare their states and the counter @updates.
 //   3. Build norm, scale, rate and condition from rank-0 nn ops.
 //   4. Build the commit and extend train.return.
 //
-// Rejected: groups that match nothing, a missing optimizer or schedule, gradients without a parameter.
+// Rejected: groups that match nothing, a missing optimizer or schedule, gradients without a
+// parameter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,8 +66,9 @@ LogicalResult InsertOptimizer::readRecipe() {
   optimizer = module->getAttrOfType<train::OptimizerAttrInterface>("train.optimizer");
   schedule = module->getAttrOfType<train::ScheduleAttrInterface>("train.schedule");
   if (!optimizer || !schedule)
-    return module.emitError("insert-optimizer needs the module attributes train.optimizer (for example "
-                            "#train.adam<...>) and train.schedule (for example #train.constant<...>)");
+    return module.emitError(
+        "insert-optimizer needs the module attributes train.optimizer (for example "
+        "#train.adam<...>) and train.schedule (for example #train.constant<...>)");
   if (auto decay = module->getAttrOfType<FloatAttr>("train.weight_decay"))
     weightDecay = decay.getValueAsDouble();
   if (auto clip = module->getAttrOfType<FloatAttr>("train.clip_norm"))
@@ -98,13 +101,15 @@ LogicalResult InsertOptimizer::sortIntoGroups(train::FuncOp step) {
       scale = pattern.getRateScale();
       decay = pattern.getWeightDecay() >= 0.0 ? double(pattern.getWeightDecay())
                                               : (isMatrix ? weightDecay : 0.0);
-      name = pattern.getMatch().str() + (pattern.getWeightDecay() < 0.0 && !isMatrix ? ".no_decay" : "");
+      name = pattern.getMatch().str() +
+             (pattern.getWeightDecay() < 0.0 && !isMatrix ? ".no_decay" : "");
     }
     parameter.setGroup(name);
     parameter.setRateScale(APFloat(scale));
     parameter.setWeightDecay(APFloat(decay));
     Group &group =
-        sorted.try_emplace(StringAttr::get(&getContext(), name), Group{scale, decay, {}, {}}).first->second;
+        sorted.try_emplace(StringAttr::get(&getContext(), name), Group{scale, decay, {}, {}})
+            .first->second;
     group.parameters.push_back(parameter);
     group.gradients.push_back(gradient.getGradient());
     gradient.erase();
@@ -126,9 +131,9 @@ void InsertOptimizer::declareStates() {
   for (auto &[name, group] : sorted)
     for (train::ParameterOp parameter : group.parameters)
       for (StringRef state : optimizer.getStateNames())
-        train::StateOp::create(builder, parameter.getLoc(), (parameter.getSymName() + "." + state).str(),
-                               FlatSymbolRefAttr::get(parameter.getSymNameAttr()), parameter.getType(),
-                               APFloat(0.0));
+        train::StateOp::create(
+            builder, parameter.getLoc(), (parameter.getSymName() + "." + state).str(),
+            FlatSymbolRefAttr::get(parameter.getSymNameAttr()), parameter.getType(), APFloat(0.0));
   train::StateOp::create(builder, module.getLoc(), countName, FlatSymbolRefAttr(),
                          RankedTensorType::get({}, builder.getI64Type()), APFloat(0.0));
 }
@@ -162,7 +167,8 @@ void InsertOptimizer::buildUpdate(train::FuncOp step) {
   Value infinity = math.constant(std::numeric_limits<double>::infinity());
   Value finite = math.compare(nn::ComparePredicate::lt, meanNorm, infinity);
 
-  // A group with its own rate multiplies the scheduled one; the products stand before the commit, which holds updates only.
+  // A group with its own rate multiplies the scheduled one; the products stand before the commit,
+  // which holds updates only.
   SmallVector<Value> rates;
   for (auto &[name, group] : sorted)
     rates.push_back(group.rateScale == 1.0 ? rate : math.mul(rate, math.constant(group.rateScale)));
@@ -174,8 +180,9 @@ void InsertOptimizer::buildUpdate(train::FuncOp step) {
     SmallVector<Attribute> names;
     for (train::ParameterOp parameter : group.parameters)
       names.push_back(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
-    train::UpdateOp::create(inside, loc, entry.first, builder.getArrayAttr(names), group.gradients, scale,
-                            groupRate, count, optimizer, builder.getF64FloatAttr(group.weightDecay));
+    train::UpdateOp::create(inside, loc, entry.first, builder.getArrayAttr(names), group.gradients,
+                            scale, groupRate, count, optimizer,
+                            builder.getF64FloatAttr(group.weightDecay));
   }
   train::WriteOp::create(inside, loc, countName, next);
 
@@ -186,7 +193,8 @@ void InsertOptimizer::buildUpdate(train::FuncOp step) {
     names.push_back(builder.getStringAttr(name));
   train::ReturnOp::create(builder, ret.getLoc(), builder.getArrayAttr(names), results);
   ret.erase();
-  step.setFunctionType(builder.getFunctionType(step.getArgumentTypes(), ValueRange(results).getTypes()));
+  step.setFunctionType(
+      builder.getFunctionType(step.getArgumentTypes(), ValueRange(results).getTypes()));
 }
 
 void InsertOptimizer::runOnOperation() {

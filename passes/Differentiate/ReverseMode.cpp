@@ -1,7 +1,8 @@
 //===- ReverseMode.cpp - Gradients through a straight line of ops ---------===//
 //
-// The one place where gradients flow backwards: `differentiate` uses it for models, the reference for single functions, so that what the tests of ops
-// differentiate is what models are differentiated by.
+// The one place where gradients flow backwards: `differentiate` uses it for models, the reference
+// for single functions, so that what the tests of ops differentiate is what models are
+// differentiated by.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,26 +47,31 @@ LogicalResult ReverseMode::visit(OpBuilder &builder, Operation *op, bool &isComp
   }
   auto differentiable = dyn_cast<DifferentiableOp>(op);
   if (!differentiable) {
-    op->emitOpError("has no gradient but stands between the loss and a parameter; freeze the parameters behind it, or write the "
+    op->emitOpError("has no gradient but stands between the loss and a parameter; freeze the "
+                    "parameters behind it, or write the "
                     "model without it");
     isComplete = false;
     return success();
   }
   SmallVector<Value> operandGradients;
-  if (failed(differentiable.buildGradient(builder, resultGradients, operandNeeded, operandGradients)))
+  if (failed(
+          differentiable.buildGradient(builder, resultGradients, operandNeeded, operandGradients)))
     return failure();
-  // The op may have been re-created while its gradient was built (attention saves its log-sum-exp), so it is not touched from here on.
-  Location loc = resultGradients.front() ? resultGradients.front().getLoc() : builder.getUnknownLoc();
+  // The op may have been re-created while its gradient was built (attention saves its log-sum-exp),
+  // so it is not touched from here on.
+  Location loc =
+      resultGradients.front() ? resultGradients.front().getLoc() : builder.getUnknownLoc();
   if (operandGradients.size() != operands.size())
-    return emitError(loc) << "internal: an op built " << operandGradients.size() << " gradients for " << operands.size()
-                          << " operands";
+    return emitError(loc) << "internal: an op built " << operandGradients.size()
+                          << " gradients for " << operands.size() << " operands";
   ++differentiated;
-  for (auto [operand, gradient, isNeeded] : llvm::zip_equal(operands, operandGradients, operandNeeded)) {
+  for (auto [operand, gradient, isNeeded] :
+       llvm::zip_equal(operands, operandGradients, operandNeeded)) {
     if (!isNeeded || !gradient)
       continue;
     if (gradient.getType() != operand.getType())
-      return emitError(loc) << "internal: a gradient of type " << gradient.getType() << " was built for an operand of type "
-                            << operand.getType();
+      return emitError(loc) << "internal: a gradient of type " << gradient.getType()
+                            << " was built for an operand of type " << operand.getType();
     contribute(builder, operand, gradient);
   }
   return success();

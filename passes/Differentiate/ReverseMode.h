@@ -11,8 +11,9 @@
 
 namespace descent {
 
-/// Reverse-mode differentiation of the ops of one block, by DifferentiableOp alone. Gradients of one value are added as they come, which is the reverse order
-/// of use: fixed, whatever later passes do.
+/// Reverse-mode differentiation of the ops of one block, by DifferentiableOp alone. Gradients of
+/// one value are added as they come, which is the reverse order of use: fixed, whatever later
+/// passes do.
 ///
 ///   ReverseMode reverse(block, sources);   // values that gradients are wanted for
 ///   reverse.seed(loss, one);
@@ -26,13 +27,15 @@ public:
   /// Adds to the gradient of a value; `builder` makes the addition if there was one already.
   void contribute(mlir::OpBuilder &builder, mlir::Value value, mlir::Value gradient);
 
-  /// Builds all gradients at the builder's insertion point. Fails after naming every op on the way that has no gradient.
+  /// Builds all gradients at the builder's insertion point. Fails after naming every op on the way
+  /// that has no gradient.
   mlir::LogicalResult run(mlir::OpBuilder &builder);
 
   /// Null where no gradient arrived.
   mlir::Value gradientOf(mlir::Value value) const { return gradients.lookup(value); }
 
-  // What happened, for statistics: ops that got a gradient, ops that none flows through, values with several contributions.
+  // What happened, for statistics: ops that got a gradient, ops that none flows through, values
+  // with several contributions.
   unsigned differentiated = 0, skipped = 0, accumulated = 0;
 
 private:

@@ -1,13 +1,14 @@
 //===- StabiliseLogs.cpp - log of softmax and of sigmoid, without infinity -----===//
 //
-// A model that takes the logarithm of a probability loses every probability below the smallest float: log(softmax([10, 0, -100]))[2] is
-// -infinity where -110 is right. The chain is recognised, through a widening or narrowing cast between the two, and becomes
+// A model that takes the logarithm of a probability loses every probability below the smallest
+// float: log(softmax([10, 0, -100]))[2] is -infinity where -110 is right. The chain is recognised,
+// through a widening or narrowing cast between the two, and becomes
 //
 //   log(softmax(x))  ->  log_softmax(x)
 //   log(sigmoid(x))  ->  min(x, 0) - log(1 + exp(-|x|))
 //
-// It stands before differentiation, since the gradient of the unstable form divides by the probability that underflowed. The softmax or sigmoid
-// stays for its other users.
+// It stands before differentiation, since the gradient of the unstable form divides by the
+// probability that underflowed. The softmax or sigmoid stays for its other users.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,8 @@ using namespace descent;
 
 namespace {
 
-/// log(sigmoid(x)): neither exponential nor logarithm can overflow, and x = -infinity gives -infinity.
+/// log(sigmoid(x)): neither exponential nor logarithm can overflow, and x = -infinity gives
+/// -infinity.
 Value logSigmoid(nn::Graph &graph, Value x) {
   Value magnitude = nn::AbsOp::create(graph.builder, graph.loc, x);
   Value tail = graph.log(graph.add(graph.exp(graph.neg(magnitude)), 1.0));
@@ -53,8 +55,10 @@ private:
     nn::Graph graph{builder, log.getLoc()};
     Value x = producer->getOperand(0), y;
     Type element = nn::Graph::elementOf(log.getY());
-    // A cast that widened the probability widens the logits instead; one that narrowed it narrows the logarithm, whose range is small.
-    bool widens = cast && element.getIntOrFloatBitWidth() > nn::Graph::elementOf(x).getIntOrFloatBitWidth();
+    // A cast that widened the probability widens the logits instead; one that narrowed it narrows
+    // the logarithm, whose range is small.
+    bool widens =
+        cast && element.getIntOrFloatBitWidth() > nn::Graph::elementOf(x).getIntOrFloatBitWidth();
     if (widens)
       x = graph.cast(x, element);
     if (auto softmax = dyn_cast<nn::SoftmaxOp>(producer)) {

@@ -1,6 +1,7 @@
 //===- VerifyTrain.cpp - The end of the Differentiate phase ---------------===//
 //
-// What later phases rely on and no single op can check: which functions exist, what they return, that state changes in one commit at the end of
+// What later phases rely on and no single op can check: which functions exist, what they return,
+// that state changes in one commit at the end of
 // @step and nowhere else, and that no parameter is forgotten or updated twice.
 //
 //===----------------------------------------------------------------------===//
@@ -38,7 +39,8 @@ static LogicalResult verifyResults(train::FuncOp function, ArrayRef<StringRef> e
   auto names = ret.getNames().getAsValueRange<StringAttr>();
   if (llvm::equal(names, expected))
     return success();
-  InFlightDiagnostic error = ret.emitOpError() << "of @" << function.getSymName() << " must return ";
+  InFlightDiagnostic error = ret.emitOpError()
+                             << "of @" << function.getSymName() << " must return ";
   llvm::interleaveComma(expected, error);
   return error;
 }
@@ -47,8 +49,10 @@ LogicalResult VerifyTrain::verifyFunctions() {
   auto step = getOperation().lookupSymbol<train::FuncOp>("step");
   auto evaluate = getOperation().lookupSymbol<train::FuncOp>("evaluate");
   if (!step || !evaluate)
-    return getOperation().emitError() << "train.func @" << (step ? "evaluate" : "step") << " is missing";
-  if (failed(verifyResults(step, {"loss_sum", "loss_weight", "grad_norm", "learning_rate", "committed"})) ||
+    return getOperation().emitError()
+           << "train.func @" << (step ? "evaluate" : "step") << " is missing";
+  if (failed(verifyResults(
+          step, {"loss_sum", "loss_weight", "grad_norm", "learning_rate", "committed"})) ||
       failed(verifyResults(evaluate, {"loss_sum", "loss_weight", "predictions"})))
     return failure();
   for (Operation &op : evaluate.getBody().front())
@@ -78,7 +82,7 @@ LogicalResult VerifyTrain::verifyUpdates() {
         return update.emitOpError() << "updates " << name << " a second time";
   for (auto parameter : getOperation().getOps<train::ParameterOp>())
     if (!parameter.getFrozen() && !updated.contains(parameter.getSymName()))
-      return parameter.emitOpError() << "'" << parameter.getSymName()
-                                     << "' is trainable but no train.update changes it";
+      return parameter.emitOpError()
+             << "'" << parameter.getSymName() << "' is trainable but no train.update changes it";
   return success();
 }

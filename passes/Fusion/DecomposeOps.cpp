@@ -1,11 +1,14 @@
 //===- DecomposeOps.cpp - Named computations become primitives ------------===//
 //
-// Fusion forms kernels of elementwise ops and reductions over the last or the first axes; softmax, layer_norm, the losses and reductions over
-// other axes are names for programs of those. They are kept until after differentiation, because their gradients are known in closed form.
+// Fusion forms kernels of elementwise ops and reductions over the last or the first axes; softmax,
+// layer_norm, the losses and reductions over other axes are names for programs of those. They are
+// kept until after differentiation, because their gradients are known in closed form.
 //
-//   1. Each DecomposableOp builds its replacement in front of itself; what the replacement holds is visited in turn.
+//   1. Each DecomposableOp builds its replacement in front of itself; what the replacement holds is
+//   visited in turn.
 //   2. An op that returns its own results is primitive already.
-//   3. Equal ops are merged by the CSE that follows in the pipeline, not here: a gradient then finds its forward's statistics.
+//   3. Equal ops are merged by the CSE that follows in the pipeline, not here: a gradient then
+//   finds its forward's statistics.
 //
 //===----------------------------------------------------------------------===//
 

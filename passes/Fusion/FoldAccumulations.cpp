@@ -1,11 +1,13 @@
 //===- FoldAccumulations.cpp - Products that add onto a dead tensor -------===//
 //
-// A weight used twice gets its gradient in two parts. After fold-epilogues the second product reads the first part in its epilogue and
-// writes the sum to a third place. Where that epilogue is the addition alone, the sum can go where the first part was: no further tensor.
+// A weight used twice gets its gradient in two parts. After fold-epilogues the second product reads
+// the first part in its epilogue and writes the sum to a third place. Where that epilogue is the
+// addition alone, the sum can go where the first part was: no further tensor.
 //
-// The fusion keeps its ops and its meaning does not hang on the attribute; `accumulate` tells the plan that result and operand share
-// their place, which generated epilogues allow, since they read each element before they write it. The operand must come from another kernel (not from a parameter or an input, which must survive) and
-// have no other use, directly or through views.
+// The fusion keeps its ops and its meaning does not hang on the attribute; `accumulate` tells the
+// plan that result and operand share their place, which generated epilogues allow, since they read
+// each element before they write it. The operand must come from another kernel (not from a
+// parameter or an input, which must survive) and have no other use, directly or through views.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +69,8 @@ void FoldAccumulationsPass::visit(exec::FusionOp fusion) {
       auto argument = dyn_cast<BlockArgument>(operand);
       if (!argument || argument.getType() != result)
         continue;
-      if (body.getOperations().size() != 3 || fusion->getNumResults() != 1 || !add->getResult(0).hasOneUse()) {
+      if (body.getOperations().size() != 3 || fusion->getNumResults() != 1 ||
+          !add->getResult(0).hasOneUse()) {
         ++declinedEpilogue;
         return;
       }
@@ -75,8 +78,9 @@ void FoldAccumulationsPass::visit(exec::FusionOp fusion) {
         ++declinedLive;
         return;
       }
-      fusion->setAttr(accumulateAttrName,
-                      IntegerAttr::get(IntegerType::get(fusion.getContext(), 64), argument.getArgNumber()));
+      fusion->setAttr(
+          accumulateAttrName,
+          IntegerAttr::get(IntegerType::get(fusion.getContext(), 64), argument.getArgNumber()));
       ++accumulations;
       return;
     }

@@ -1,22 +1,28 @@
 //===- FoldEpilogues.cpp - Elementwise ops join the product before them ---===//
 //
-// A product's result is in registers once; whatever is done to it there costs no memory traffic. For each product's fusion and each rows fusion
-// that reads its results, ops of the latter move over, in program order, if
-//   - they are elementwise on the product's domain, and their other operands are inputs that do not wait for the product, or come from
-//     elementwise ops that nothing else uses and that move along (the derivative of an activation at its saved input);
-//   - the product then writes no more tensors than before, or writes one that the rows fusion would have written. A saved
-//     pre-activation thus becomes a result of the product, while a value that merely feeds two row statistics stays where it is.
+// A product's result is in registers once; whatever is done to it there costs no memory traffic.
+// For each product's fusion and each rows fusion that reads its results, ops of the latter move
+// over, in program order, if
+//   - they are elementwise on the product's domain, and their other operands are inputs that do not
+//   wait for the product, or come from
+//     elementwise ops that nothing else uses and that move along (the derivative of an activation
+//     at its saved input);
+//   - the product then writes no more tensors than before, or writes one that the rows fusion would
+//   have written. A saved
+//     pre-activation thus becomes a result of the product, while a value that merely feeds two row
+//     statistics stays where it is.
 //
-// Inputs that are computed between the product and its consumer are moved in front of the product; they do not depend on it. An op that reads a
-// reduction ends the chain, since a tile does not see whole rows.
+// Inputs that are computed between the product and its consumer are moved in front of the product;
+// they do not depend on it. An op that reads a reduction ends the chain, since a tile does not see
+// whole rows.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Exec/Exec.h"
-#include "passes/Fusion/KernelRules.h"
-#include "passes/Passes.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Fusion/KernelRules.h"
+#include "passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -40,12 +46,16 @@ Operation *productOf(exec::FusionOp fusion) {
   return nullptr;
 }
 
-exec::YieldOp yieldOf(exec::FusionOp fusion) { return cast<exec::YieldOp>(fusion.getBody().front().getTerminator()); }
+exec::YieldOp yieldOf(exec::FusionOp fusion) {
+  return cast<exec::YieldOp>(fusion.getBody().front().getTerminator());
+}
 
 /// What the value `inside` a fusion is outside of it: an input; null for what the fusion computes.
 Value outerInput(exec::FusionOp fusion, Value inside) {
   auto argument = dyn_cast<BlockArgument>(inside);
-  return argument && argument.getOwner() == &fusion.getBody().front() ? fusion.getInputs()[argument.getArgNumber()] : Value();
+  return argument && argument.getOwner() == &fusion.getBody().front()
+             ? fusion.getInputs()[argument.getArgNumber()]
+             : Value();
 }
 
 /// A fusion under construction: ops are cloned in, inputs appear as they are read.
@@ -61,7 +71,8 @@ public:
     arguments[outer] = argument;
     return argument;
   }
-  /// Clones `op` of `from`. Its operands are clones made before, or inputs of `from`, of which `substitute` may give a value in here.
+  /// Clones `op` of `from`. Its operands are clones made before, or inputs of `from`, of which
+  /// `substitute` may give a value in here.
   void clone(exec::FusionOp from, Operation *op, llvm::function_ref<Value(Value)> substitute) {
     for (Value operand : op->getOperands()) {
       if (values.contains(operand))
@@ -78,10 +89,12 @@ public:
   }
   Value local(Value original) { return values.lookupOrNull(original); }
   void map(Value original, Value local) { values.map(original, local); }
-  /// One input for each input of `product`, in order, though two may be the same tensor. What the product itself reads keeps its inputs
-  /// to itself: the generator packs those, and an epilogue that reads the same tensor reads it by another index.
+  /// One input for each input of `product`, in order, though two may be the same tensor. What the
+  /// product itself reads keeps its inputs to itself: the generator packs those, and an epilogue
+  /// that reads the same tensor reads it by another index.
   void startFrom(exec::FusionOp product, Operation *main) {
-    for (auto [outer, argument] : llvm::zip_equal(product.getInputs(), product.getBody().getArguments())) {
+    for (auto [outer, argument] :
+         llvm::zip_equal(product.getInputs(), product.getBody().getArguments())) {
       inputs.push_back(outer);
       Value local = block->addArgument(outer.getType(), outer.getLoc());
       values.map(argument, local);
@@ -91,7 +104,8 @@ public:
   }
 
   exec::FusionOp finish(Location loc, StringRef kind, ArrayRef<Value> outputs) {
-    auto fusion = exec::FusionOp::create(builder, loc, TypeRange(ValueRange(outputs)), kind, inputs);
+    auto fusion =
+        exec::FusionOp::create(builder, loc, TypeRange(ValueRange(outputs)), kind, inputs);
     fusion.getBody().push_back(block.release());
     OpBuilder inside = OpBuilder::atBlockEnd(&fusion.getBody().front());
     exec::YieldOp::create(inside, loc, outputs);
@@ -123,11 +137,14 @@ struct FoldEpiloguesPass : descent::impl::FoldEpiloguesBase<FoldEpiloguesPass> {
   }
 
 private:
-  /// Moves what it can from one rows fusion into `product` and returns the new fusion in its place; null if there is nothing to move.
+  /// Moves what it can from one rows fusion into `product` and returns the new fusion in its place;
+  /// null if there is nothing to move.
   exec::FusionOp foldOne(exec::FusionOp product);
-  OpSet choose(exec::FusionOp product, exec::FusionOp rows, const llvm::SmallPtrSetImpl<Operation *> &dependents);
-  bool collect(exec::FusionOp product, exec::FusionOp rows, Operation *op, const llvm::SmallPtrSetImpl<Operation *> &dependents,
-               const OpSet &pulled, OpSet &cone, bool &fromProduct);
+  OpSet choose(exec::FusionOp product, exec::FusionOp rows,
+               const llvm::SmallPtrSetImpl<Operation *> &dependents);
+  bool collect(exec::FusionOp product, exec::FusionOp rows, Operation *op,
+               const llvm::SmallPtrSetImpl<Operation *> &dependents, const OpSet &pulled,
+               OpSet &cone, bool &fromProduct);
   exec::FusionOp move(exec::FusionOp product, exec::FusionOp rows, const OpSet &pulled);
 };
 
@@ -137,7 +154,8 @@ void dependentsOf(Operation *op, llvm::SmallPtrSetImpl<Operation *> &dependents)
     bool waits = false;
     next->walk([&](Operation *nested) {
       for (Value operand : nested->getOperands())
-        if (Operation *def = operand.getDefiningOp(); def && (def == op || dependents.contains(def)))
+        if (Operation *def = operand.getDefiningOp();
+            def && (def == op || dependents.contains(def)))
           waits = true;
     });
     if (waits)
@@ -145,13 +163,15 @@ void dependentsOf(Operation *op, llvm::SmallPtrSetImpl<Operation *> &dependents)
   }
 }
 
-/// Moves what `values` need from behind `anchor` to before it, where that is possible without moving side effects.
+/// Moves what `values` need from behind `anchor` to before it, where that is possible without
+/// moving side effects.
 bool hoistBefore(ValueRange values, Operation *anchor) {
   OpSet slice;
   SmallVector<Value> work(values);
   while (!work.empty()) {
     Operation *def = work.pop_back_val().getDefiningOp();
-    if (!def || def->getBlock() != anchor->getBlock() || def->isBeforeInBlock(anchor) || !slice.insert(def))
+    if (!def || def->getBlock() != anchor->getBlock() || def->isBeforeInBlock(anchor) ||
+        !slice.insert(def))
       continue;
     if (def == anchor || !isMemoryEffectFree(def))
       return false;
@@ -172,7 +192,8 @@ unsigned countOutputs(exec::FusionOp product, exec::FusionOp rows, const OpSet &
       if (use.getOwner() != rows)
         return true;
       Value argument = rows.getBody().getArgument(use.getOperandNumber());
-      return llvm::any_of(argument.getUsers(), [&](Operation *user) { return !pulled.contains(user); });
+      return llvm::any_of(argument.getUsers(),
+                          [&](Operation *user) { return !pulled.contains(user); });
     });
   for (Operation *op : pulled)
     count += llvm::any_of(op->getUsers(), [&](Operation *user) { return !pulled.contains(user); });
@@ -181,10 +202,11 @@ unsigned countOutputs(exec::FusionOp product, exec::FusionOp rows, const OpSet &
 
 } // namespace
 
-/// Whether `op` can move, together with the ops it needs that are not yet pulled: those are added to `cone`.
+/// Whether `op` can move, together with the ops it needs that are not yet pulled: those are added
+/// to `cone`.
 bool FoldEpiloguesPass::collect(exec::FusionOp product, exec::FusionOp rows, Operation *op,
-                                const llvm::SmallPtrSetImpl<Operation *> &dependents, const OpSet &pulled, OpSet &cone,
-                                bool &fromProduct) {
+                                const llvm::SmallPtrSetImpl<Operation *> &dependents,
+                                const OpSet &pulled, OpSet &cone, bool &fromProduct) {
   ArrayRef<int64_t> shape = shapeOf(productOf(product)->getResult(0));
   if (pulled.contains(op) || cone.contains(op))
     return true;
@@ -193,7 +215,8 @@ bool FoldEpiloguesPass::collect(exec::FusionOp product, exec::FusionOp rows, Ope
     return false;
   }
   bool free = isFree(op);
-  if (!isEpilogueOp(op) || (!free && shapeOf(op->getResult(0)) != shape) || !epilogueReads(shapeOf(op->getResult(0)), shape))
+  if (!isEpilogueOp(op) || (!free && shapeOf(op->getResult(0)) != shape) ||
+      !epilogueReads(shapeOf(op->getResult(0)), shape))
     return false;
   for (Value operand : op->getOperands()) {
     if (!epilogueReads(shapeOf(operand), shape))
@@ -229,14 +252,17 @@ OpSet FoldEpiloguesPass::choose(exec::FusionOp product, exec::FusionOp rows,
       continue;
     OpSet cone;
     bool fromProduct = false;
-    if (!collect(product, rows, &op, dependents, pulled, cone, fromProduct) || !fromProduct || cone.empty())
+    if (!collect(product, rows, &op, dependents, pulled, cone, fromProduct) || !fromProduct ||
+        cone.empty())
       continue;
     OpSet larger(pulled);
     larger.insert(cone.begin(), cone.end());
     // What moves along must not be needed by what stays: it would be computed twice. Free ops may.
     bool shared = llvm::any_of(cone, [&](Operation *member) {
       return member != &op && !isFree(member) &&
-             llvm::any_of(member->getUsers(), [&](Operation *user) { return !larger.contains(user) && !isa<exec::YieldOp>(user); });
+             llvm::any_of(member->getUsers(), [&](Operation *user) {
+               return !larger.contains(user) && !isa<exec::YieldOp>(user);
+             });
     });
     if (shared)
       continue;
@@ -245,11 +271,14 @@ OpSet FoldEpiloguesPass::choose(exec::FusionOp product, exec::FusionOp rows,
       continue;
     }
     OpSet before(pulled), after(larger);
-    auto dropFree = [](OpSet &set) { set.remove_if([](Operation *member) { return isFree(member); }); };
+    auto dropFree = [](OpSet &set) {
+      set.remove_if([](Operation *member) { return isFree(member); });
+    };
     dropFree(before);
     dropFree(after);
     unsigned yielded = llvm::count_if(after, [&](Operation *member) {
-      return !before.contains(member) && llvm::any_of(member->getUsers(), llvm::IsaPred<exec::YieldOp>);
+      return !before.contains(member) &&
+             llvm::any_of(member->getUsers(), llvm::IsaPred<exec::YieldOp>);
     });
     if (countOutputs(product, rows, after) > countOutputs(product, rows, before) + yielded) {
       ++declinedTraffic;
@@ -265,7 +294,8 @@ exec::FusionOp FoldEpiloguesPass::foldOne(exec::FusionOp product) {
   dependentsOf(product, dependents);
   llvm::SmallSetVector<Operation *, 4> consumers;
   for (Operation *user : product->getUsers())
-    if (auto rows = dyn_cast<exec::FusionOp>(user); rows && rows.getKind() == rowsKind && rows->getBlock() == product->getBlock())
+    if (auto rows = dyn_cast<exec::FusionOp>(user);
+        rows && rows.getKind() == rowsKind && rows->getBlock() == product->getBlock())
       consumers.insert(user);
   // The list of uses has no meaningful order.
   SmallVector<Operation *> ordered(consumers.begin(), consumers.end());
@@ -289,7 +319,8 @@ exec::FusionOp FoldEpiloguesPass::foldOne(exec::FusionOp product) {
   return nullptr;
 }
 
-exec::FusionOp FoldEpiloguesPass::move(exec::FusionOp product, exec::FusionOp rows, const OpSet &pulled) {
+exec::FusionOp FoldEpiloguesPass::move(exec::FusionOp product, exec::FusionOp rows,
+                                       const OpSet &pulled) {
   OpBuilder builder(product);
   NewFusion larger(builder), rest(builder);
   auto none = [](Value) { return Value(); };
@@ -309,11 +340,13 @@ exec::FusionOp FoldEpiloguesPass::move(exec::FusionOp product, exec::FusionOp ro
         ++opsFolded;
     }
 
-  // What stays: ops that are not pulled, with the free ones they use. Outputs of the rows fusion that were pulled are now the product's.
+  // What stays: ops that are not pulled, with the free ones they use. Outputs of the rows fusion
+  // that were pulled are now the product's.
   OpSet staying;
   std::function<void(Value)> stay = [&](Value value) {
     Operation *def = value.getDefiningOp();
-    if (!def || def->getBlock() != &rows.getBody().front() || (pulled.contains(def) && !isFree(def)) || !staying.insert(def))
+    if (!def || def->getBlock() != &rows.getBody().front() ||
+        (pulled.contains(def) && !isFree(def)) || !staying.insert(def))
       return;
     llvm::for_each(def->getOperands(), stay);
   };
@@ -333,7 +366,9 @@ exec::FusionOp FoldEpiloguesPass::move(exec::FusionOp product, exec::FusionOp ro
       if (use.getOwner() != rows)
         return true;
       Value argument = rows.getBody().getArgument(use.getOperandNumber());
-      return llvm::any_of(argument.getUsers(), [&](Operation *user) { return staying.contains(user) || isa<exec::YieldOp>(user); });
+      return llvm::any_of(argument.getUsers(), [&](Operation *user) {
+        return staying.contains(user) || isa<exec::YieldOp>(user);
+      });
     });
     if (!read)
       continue;
@@ -345,7 +380,8 @@ exec::FusionOp FoldEpiloguesPass::move(exec::FusionOp product, exec::FusionOp ro
       continue;
     Value value = op.getResult(0);
     bool yielded = llvm::any_of(op.getUsers(), llvm::IsaPred<exec::YieldOp>);
-    bool read = llvm::any_of(op.getUsers(), [&](Operation *user) { return staying.contains(user); });
+    bool read =
+        llvm::any_of(op.getUsers(), [&](Operation *user) { return staying.contains(user); });
     if (!yielded && !read)
       continue;
     outputOf[value] = outputs.size();
@@ -367,7 +403,8 @@ exec::FusionOp FoldEpiloguesPass::move(exec::FusionOp product, exec::FusionOp ro
     ++kernelsRemoved;
   } else {
     builder.setInsertionPoint(rows);
-    // Inputs in the order in which the staying ops read them, so that nothing depends on the order of a map.
+    // Inputs in the order in which the staying ops read them, so that nothing depends on the order
+    // of a map.
     for (Operation &op : rows.getBody().front().without_terminator()) {
       if (!staying.contains(&op))
         continue;

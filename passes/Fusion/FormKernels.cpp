@@ -1,33 +1,41 @@
 //===- FormKernels.cpp - Groups ops into kernels --------------------------===//
 //
-// Every op that computes ends in exactly one exec.fusion. Which ops share one is decided by what sharing saves: memory traffic.
+// Every op that computes ends in exactly one exec.fusion. Which ops share one is decided by what
+// sharing saves: memory traffic.
 //
 // Steps, on the graph of one function's ops (FusionGraph):
-//   1. Candidates: a use of a value by another op (merging saves writing and reading it) and two uses of one value (merging saves reading it
-//      once). The candidates are taken from the most bytes saved to the fewest, and a merge happens if the union is still a legal kernel
-//      (KernelRules), stays within the limits, and closes no cycle. Biggest first matters where merges exclude each other: of
-//      cross entropy, its gradient and the count of its targets, the first two read the logits and must meet; the count, which the gradient
-//      waits for, then cannot join them.
-//   2. Attention reads its queries, keys and values through the split that made them, and its gradient writes through the concat that
+//   1. Candidates: a use of a value by another op (merging saves writing and reading it) and two
+//   uses of one value (merging saves reading it
+//      once). The candidates are taken from the most bytes saved to the fewest, and a merge happens
+//      if the union is still a legal kernel (KernelRules), stays within the limits, and closes no
+//      cycle. Biggest first matters where merges exclude each other: of cross entropy, its gradient
+//      and the count of its targets, the first two read the logits and must meet; the count, which
+//      the gradient waits for, then cannot join them.
+//   2. Attention reads its queries, keys and values through the split that made them, and its
+//   gradient writes through the concat that
 //      follows: those copies move into its kernel.
-//   3. A value that a kernel can compute again from what it reads anyway, with a few cheap operations, is not stored for it: the normalised
+//   3. A value that a kernel can compute again from what it reads anyway, with a few cheap
+//   operations, is not stored for it: the normalised
 //      rows that a norm's gradient and the gradient of its gain need.
-//   4. Columns kernels that share an input only now, since they compute their operands themselves, merge.
-//   5. The block is rewritten in an order that respects dependences. Free ops (constants, indices, dropout masks) are cloned into every
+//   4. Columns kernels that share an input only now, since they compute their operands themselves,
+//   merge.
+//   5. The block is rewritten in an order that respects dependences. Free ops (constants, indices,
+//   dropout masks) are cloned into every
 //      kernel that uses them; ops without a use left are dropped.
 //
-// Views stay where they are, as aliases. Ops of other dialects stay too, and those with side effects keep their order.
+// Views stay where they are, as aliases. Ops of other dialects stay too, and those with side
+// effects keep their order.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/NN.h"
-#include "passes/Fusion/FusionGraph.h"
-#include "passes/Fusion/KernelRules.h"
-#include "passes/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/Fusion/FusionGraph.h"
+#include "passes/Fusion/KernelRules.h"
+#include "passes/Passes.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 namespace descent {
@@ -77,11 +85,13 @@ bool isRowsOrColumns(StringRef kind) { return kind == rowsKind || kind == column
 SmallVector<Operation *> allOps(const FusionGraph &graph, const FusionNode &node) {
   SmallVector<Operation *> ops(node.ops);
   llvm::append_range(ops, node.clones);
-  llvm::sort(ops, [&](Operation *x, Operation *y) { return graph.positionOf(x) < graph.positionOf(y); });
+  llvm::sort(ops,
+             [&](Operation *x, Operation *y) { return graph.positionOf(x) < graph.positionOf(y); });
   return ops;
 }
 
-/// Visits what a kernel of these ops reads: operands from outside, those of free ops in place of the free ops' results.
+/// Visits what a kernel of these ops reads: operands from outside, those of free ops in place of
+/// the free ops' results.
 void forEachInput(ArrayRef<Operation *> ops, llvm::function_ref<void(Value)> visit) {
   llvm::SmallPtrSet<Operation *, 16> members(ops.begin(), ops.end());
   std::function<void(Value)> input = [&](Value value) {
@@ -97,7 +107,8 @@ void forEachInput(ArrayRef<Operation *> ops, llvm::function_ref<void(Value)> vis
     llvm::for_each(op->getOperands(), input);
 }
 
-/// A few additions and multiplications an element, no function and at most one division. The op's own arithmetic tells.
+/// A few additions and multiplications an element, no function and at most one division. The op's
+/// own arithmetic tells.
 bool isCheap(Operation *op) {
   auto elementwise = dyn_cast<ElementwiseOp>(op);
   if (!elementwise || !isElementwise(op))
@@ -120,7 +131,8 @@ bool isCheap(Operation *op) {
   return cost <= most;
 }
 
-/// Whether a union may read and write that much at once. Tensors of a few elements are free: an update over many scalars is one kernel.
+/// Whether a union may read and write that much at once. Tensors of a few elements are free: an
+/// update over many scalars is one kernel.
 bool withinLimits(ArrayRef<Operation *> ops, unsigned maxOps, unsigned maxStreams) {
   if (ops.size() > maxOps)
     return false;
@@ -143,12 +155,14 @@ bool withinLimits(ArrayRef<Operation *> ops, unsigned maxOps, unsigned maxStream
 LogicalResult FormKernelsPass::checkOps(Block &block) {
   for (Operation &op : block) {
     for (Type type : llvm::concat<const Type>(op.getOperandTypes(), op.getResultTypes()))
-      if (auto tensor = dyn_cast<RankedTensorType>(type); fusionClass(&op) && (!tensor || !tensor.hasStaticShape()))
-        return op.emitOpError("has a type without static shape, ") << type << "; bind-batch makes every shape static";
+      if (auto tensor = dyn_cast<RankedTensorType>(type);
+          fusionClass(&op) && (!tensor || !tensor.hasStaticShape()))
+        return op.emitOpError("has a type without static shape, ")
+               << type << "; bind-batch makes every shape static";
     if (StringRef kind = kernelKind(&op); !kind.empty())
       if (std::optional<std::string> reason = kernelViolation(kind, {&op}))
-        return op.emitOpError("fits no kernel: ") << *reason
-                                                  << "; decompose-ops and split-reductions bring ops into a form that does";
+        return op.emitOpError("fits no kernel: ")
+               << *reason << "; decompose-ops and split-reductions bring ops into a form that does";
   }
   return success();
 }
@@ -169,12 +183,14 @@ bool FormKernelsPass::tryMerge(FusionGraph &graph, unsigned a, unsigned b) {
   StringRef kind = graph[a].kind;
   if (kind != graph[b].kind || !isRowsOrColumns(kind))
     return false;
-  // A free op is a node only where something needs its result in memory; every kernel computes its own copy.
+  // A free op is a node only where something needs its result in memory; every kernel computes its
+  // own copy.
   if (isFree(graph[a].ops.front()) || isFree(graph[b].ops.front()))
     return false;
   SmallVector<Operation *> ops(graph[a].ops);
   llvm::append_range(ops, graph[b].ops);
-  llvm::sort(ops, [&](Operation *x, Operation *y) { return graph.positionOf(x) < graph.positionOf(y); });
+  llvm::sort(ops,
+             [&](Operation *x, Operation *y) { return graph.positionOf(x) < graph.positionOf(y); });
   if (kernelViolation(kind, ops)) {
     ++declinedByDomain;
     return false;
@@ -202,7 +218,9 @@ void FormKernelsPass::mergeByTraffic(Block &block, FusionGraph &graph) {
     for (Operation *user : value.getUsers())
       if (user->getBlock() == &block && isRowsOrColumns(kernelKind(user)) && graph.nodeOf(user))
         users.push_back(user);
-    llvm::sort(users, [&](Operation *x, Operation *y) { return graph.positionOf(x) < graph.positionOf(y); });
+    llvm::sort(users, [&](Operation *x, Operation *y) {
+      return graph.positionOf(x) < graph.positionOf(y);
+    });
     users.erase(llvm::unique(users), users.end());
     int64_t bytes = bytesOf(value);
     if (def && kernelKind(def) == rowsKind)
@@ -216,7 +234,8 @@ void FormKernelsPass::mergeByTraffic(Block &block, FusionGraph &graph) {
       return elementsOf(value) * 2 < iterations;
     });
     for (size_t i = 1; i < users.size(); ++i)
-      candidates.push_back({bytes, graph.positionOf(users[i - 1]), graph.positionOf(users[i]), users[i - 1], users[i]});
+      candidates.push_back({bytes, graph.positionOf(users[i - 1]), graph.positionOf(users[i]),
+                            users[i - 1], users[i]});
   };
   for (BlockArgument argument : block.getArguments())
     if (isa<RankedTensorType>(argument.getType()))
@@ -229,7 +248,8 @@ void FormKernelsPass::mergeByTraffic(Block &block, FusionGraph &graph) {
     return std::tuple(-x.saved, x.first, x.second) < std::tuple(-y.saved, y.first, y.second);
   });
 
-  // A merge can make another legal (the domain of a scalar chain grows when it meets its reduction), hence until nothing changes.
+  // A merge can make another legal (the domain of a scalar chain grows when it meets its
+  // reduction), hence until nothing changes.
   for (bool changed = true; changed;) {
     changed = false;
     for (const Candidate &candidate : candidates) {
@@ -245,7 +265,8 @@ void FormKernelsPass::pullCopies(Block &block, FusionGraph &graph) {
   auto partsOf = [](Value whole, ValueRange parts) {
     return llvm::all_of(parts, [&](Value part) {
       ArrayRef<int64_t> p = shapeOf(part), w = shapeOf(whole);
-      return part.getType() == parts.front().getType() && p.size() == w.size() && p.drop_back() == w.drop_back() &&
+      return part.getType() == parts.front().getType() && p.size() == w.size() &&
+             p.drop_back() == w.drop_back() &&
              p.back() * static_cast<int64_t>(parts.size()) == w.back();
     });
   };
@@ -256,7 +277,8 @@ void FormKernelsPass::pullCopies(Block &block, FusionGraph &graph) {
     SmallVector<Value> operands(op->getOperands());
     for (size_t i = 0; i + 3 <= operands.size(); ++i) {
       Operation *split = operands[i].getDefiningOp();
-      if (split && fusionClass(split) == FusionClass::Copy && split->getNumOperands() == 1 && split->getNumResults() == 3 &&
+      if (split && fusionClass(split) == FusionClass::Copy && split->getNumOperands() == 1 &&
+          split->getNumResults() == 3 &&
           ValueRange(split->getResults()) == ValueRange(operands).slice(i, 3) &&
           partsOf(split->getOperand(0), split->getResults())) {
         graph[node].clones.push_back(split);
@@ -268,7 +290,8 @@ void FormKernelsPass::pullCopies(Block &block, FusionGraph &graph) {
       continue;
     Operation *concat = *op->getResult(0).user_begin();
     if (fusionClass(concat) == FusionClass::Copy && concat->getNumResults() == 1 &&
-        ValueRange(concat->getOperands()) == ValueRange(op->getResults()) && partsOf(concat->getResult(0), op->getResults()) &&
+        ValueRange(concat->getOperands()) == ValueRange(op->getResults()) &&
+        partsOf(concat->getResult(0), op->getResults()) &&
         llvm::all_of(op->getUsers(), [&](Operation *user) { return user == concat; })) {
       graph.merge(node, *graph.nodeOf(concat));
       ++copiesPulled;
@@ -276,14 +299,15 @@ void FormKernelsPass::pullCopies(Block &block, FusionGraph &graph) {
   }
 }
 
-/// For each kernel and each full-size value it reads that another rows kernel computes: can a few cheap operations compute it again from
-/// values that are in memory in any case, or small?
+/// For each kernel and each full-size value it reads that another rows kernel computes: can a few
+/// cheap operations compute it again from values that are in memory in any case, or small?
 void FormKernelsPass::recomputeCheapValues(Block &block, FusionGraph &graph) {
   constexpr size_t maxCone = 4;
   // Nodes that read a value, not counting the one that computes it.
   auto readers = [&](Value value) {
     llvm::SmallSetVector<unsigned, 4> nodes;
-    std::optional<unsigned> home = value.getDefiningOp() ? graph.nodeOf(value.getDefiningOp()) : std::nullopt;
+    std::optional<unsigned> home =
+        value.getDefiningOp() ? graph.nodeOf(value.getDefiningOp()) : std::nullopt;
     for (Operation *user : value.getUsers()) {
       Operation *top = block.findAncestorOpInBlock(*user);
       std::optional<unsigned> node = top ? graph.nodeOf(top) : std::nullopt;
@@ -294,8 +318,9 @@ void FormKernelsPass::recomputeCheapValues(Block &block, FusionGraph &graph) {
     }
     return nodes;
   };
-  // In memory in any case. Values are visited in program order, so what precedes is decided. A product that only rows kernels read does not
-  // count: fold-epilogues will compute its consumers in its place.
+  // In memory in any case. Values are visited in program order, so what precedes is decided. A
+  // product that only rows kernels read does not count: fold-epilogues will compute its consumers
+  // in its place.
   llvm::SmallPtrSet<Value, 16> recomputed;
   std::function<bool(Value)> isStored = [&](Value value) -> bool {
     Operation *def = value.getDefiningOp();
@@ -319,7 +344,8 @@ void FormKernelsPass::recomputeCheapValues(Block &block, FusionGraph &graph) {
   };
   for (Operation &op : block) {
     std::optional<unsigned> home = graph.nodeOf(&op);
-    if (!home || graph[*home].kind != rowsKind || !isCheap(&op) || isFree(&op) || mustBeStored(op.getResult(0)))
+    if (!home || graph[*home].kind != rowsKind || !isCheap(&op) || isFree(&op) ||
+        mustBeStored(op.getResult(0)))
       continue;
     Value value = op.getResult(0);
     auto nodes = readers(value);
@@ -350,27 +376,33 @@ void FormKernelsPass::recomputeCheapValues(Block &block, FusionGraph &graph) {
     // Each reader must be able to take the cone. Saved are one write and one read by each.
     size_t added = 0;
     SmallVector<Operation *> coneOps(cone.begin(), cone.end());
-    fits = llvm::all_of(nodes, [&](unsigned node) {
-      SmallVector<Operation *> ops = allOps(graph, graph[node]);
-      llvm::SmallPtrSet<Value, 8> inputs;
-      forEachInput(ops, [&](Value input) { inputs.insert(input); });
-      added += llvm::count_if(fullLeaves, [&](Value leaf) {
-        Operation *def = leaf.getDefiningOp();
-        return !inputs.contains(leaf) && !(def && llvm::is_contained(ops, def));
-      });
-      for (Operation *member : coneOps)
-        if (!llvm::is_contained(ops, member))
-          ops.push_back(member);
-      llvm::sort(ops, [&](Operation *x, Operation *y) { return graph.positionOf(x) < graph.positionOf(y); });
-      return !kernelViolation(graph[node].kind, ops) && withinLimits(ops, maxOps, maxStreams);
-    }) && added <= nodes.size() + 1;
+    fits = llvm::all_of(nodes,
+                        [&](unsigned node) {
+                          SmallVector<Operation *> ops = allOps(graph, graph[node]);
+                          llvm::SmallPtrSet<Value, 8> inputs;
+                          forEachInput(ops, [&](Value input) { inputs.insert(input); });
+                          added += llvm::count_if(fullLeaves, [&](Value leaf) {
+                            Operation *def = leaf.getDefiningOp();
+                            return !inputs.contains(leaf) && !(def && llvm::is_contained(ops, def));
+                          });
+                          for (Operation *member : coneOps)
+                            if (!llvm::is_contained(ops, member))
+                              ops.push_back(member);
+                          llvm::sort(ops, [&](Operation *x, Operation *y) {
+                            return graph.positionOf(x) < graph.positionOf(y);
+                          });
+                          return !kernelViolation(graph[node].kind, ops) &&
+                                 withinLimits(ops, maxOps, maxStreams);
+                        }) &&
+           added <= nodes.size() + 1;
     if (!fits) {
       ++recomputesDeclined;
       continue;
     }
     for (unsigned node : nodes)
       for (Operation *member : coneOps)
-        if (!llvm::is_contained(graph[node].ops, member) && !llvm::is_contained(graph[node].clones, member))
+        if (!llvm::is_contained(graph[node].ops, member) &&
+            !llvm::is_contained(graph[node].clones, member))
           graph[node].clones.push_back(member);
     recomputed.insert(value);
     ++valuesRecomputed;
@@ -381,7 +413,8 @@ void FormKernelsPass::recomputeCheapValues(Block &block, FusionGraph &graph) {
 void FormKernelsPass::mergeColumns(FusionGraph &graph) {
   for (unsigned a = 0; a < graph.size(); ++a)
     for (unsigned b = a + 1; b < graph.size(); ++b) {
-      if (graph[a].merged || graph[b].merged || graph[a].kind != columnsKind || graph[b].kind != columnsKind)
+      if (graph[a].merged || graph[b].merged || graph[a].kind != columnsKind ||
+          graph[b].kind != columnsKind)
         continue;
       SmallVector<Operation *> ops = allOps(graph, graph[a]), others = allOps(graph, graph[b]);
       llvm::SmallPtrSet<Value, 8> inputs;
@@ -393,7 +426,9 @@ void FormKernelsPass::mergeColumns(FusionGraph &graph) {
       for (Operation *op : others)
         if (!llvm::is_contained(ops, op))
           ops.push_back(op);
-      llvm::sort(ops, [&](Operation *x, Operation *y) { return graph.positionOf(x) < graph.positionOf(y); });
+      llvm::sort(ops, [&](Operation *x, Operation *y) {
+        return graph.positionOf(x) < graph.positionOf(y);
+      });
       if (!shares || kernelViolation(columnsKind, ops) || !withinLimits(ops, maxOps, maxStreams) ||
           graph.mergeClosesCycle(a, b))
         continue;
@@ -409,10 +444,12 @@ void FormKernelsPass::rewrite(Block &block, FusionGraph &graph) {
   for (Operation &op : block)
     original.push_back(&op);
 
-  // From the last node to the first: what is needed, and which ops of each node compute something needed.
+  // From the last node to the first: what is needed, and which ops of each node compute something
+  // needed.
   llvm::DenseSet<Value> needed;
   auto needOperands = [&](Operation *op) {
-    op->walk([&](Operation *nested) { needed.insert(nested->operand_begin(), nested->operand_end()); });
+    op->walk(
+        [&](Operation *nested) { needed.insert(nested->operand_begin(), nested->operand_end()); });
   };
   if (terminator)
     needOperands(terminator);
@@ -420,7 +457,8 @@ void FormKernelsPass::rewrite(Block &block, FusionGraph &graph) {
   for (unsigned node : llvm::reverse(order)) {
     if (graph[node].kind.empty()) {
       Operation *op = graph[node].ops.front();
-      bool live = !isMemoryEffectFree(op) || llvm::any_of(op->getResults(), [&](Value v) { return needed.contains(v); });
+      bool live = !isMemoryEffectFree(op) ||
+                  llvm::any_of(op->getResults(), [&](Value v) { return needed.contains(v); });
       if (live) {
         bodies[node].push_back(op);
         needOperands(op);
@@ -429,7 +467,8 @@ void FormKernelsPass::rewrite(Block &block, FusionGraph &graph) {
     }
     SmallVector<Operation *> ops = allOps(graph, graph[node]);
     bool clonesFree = isRowsOrColumns(graph[node].kind);
-    // A node's own ops are live if another node needs a result, or a live op of this one does; clones only for the latter.
+    // A node's own ops are live if another node needs a result, or a live op of this one does;
+    // clones only for the latter.
     llvm::DenseSet<Value> local;
     llvm::SetVector<Operation *> body;
     std::function<void(Operation *)> take = [&](Operation *op) {
@@ -437,17 +476,21 @@ void FormKernelsPass::rewrite(Block &block, FusionGraph &graph) {
         return;
       for (Value operand : op->getOperands()) {
         local.insert(operand);
-        if (Operation *def = operand.getDefiningOp(); clonesFree && def && def->getBlock() == &block && isFree(def))
+        if (Operation *def = operand.getDefiningOp();
+            clonesFree && def && def->getBlock() == &block && isFree(def))
           take(def);
       }
     };
     for (Operation *op : llvm::reverse(ops)) {
       bool own = llvm::is_contained(graph[node].ops, op);
-      if (llvm::any_of(op->getResults(), [&](Value v) { return local.contains(v) || (own && needed.contains(v)); }))
+      if (llvm::any_of(op->getResults(),
+                       [&](Value v) { return local.contains(v) || (own && needed.contains(v)); }))
         take(op);
     }
     bodies[node] = llvm::to_vector(body);
-    llvm::sort(bodies[node], [&](Operation *x, Operation *y) { return graph.positionOf(x) < graph.positionOf(y); });
+    llvm::sort(bodies[node], [&](Operation *x, Operation *y) {
+      return graph.positionOf(x) < graph.positionOf(y);
+    });
     for (Operation *op : bodies[node])
       for (Value operand : op->getOperands())
         if (Operation *def = operand.getDefiningOp(); !def || !body.contains(def))
@@ -482,7 +525,8 @@ void FormKernelsPass::rewrite(Block &block, FusionGraph &graph) {
     SmallVector<Location> locations;
     for (Operation *op : ops) {
       for (Value operand : op->getOperands())
-        if (Operation *def = operand.getDefiningOp(); (!def || !members.contains(def)) && !llvm::is_contained(inputs, operand))
+        if (Operation *def = operand.getDefiningOp();
+            (!def || !members.contains(def)) && !llvm::is_contained(inputs, operand))
           inputs.push_back(operand);
       if (!llvm::is_contained(graph[node].ops, op))
         continue;
@@ -491,21 +535,25 @@ void FormKernelsPass::rewrite(Block &block, FusionGraph &graph) {
         if (needed.contains(result))
           outputs.push_back(result);
     }
-    SmallVector<Value> operands = llvm::map_to_vector(inputs, [&](Value v) { return placed.lookupOrDefault(v); });
-    auto fusion = exec::FusionOp::create(builder, builder.getFusedLoc(locations), TypeRange(ValueRange(outputs)),
-                                         graph[node].kind, operands);
+    SmallVector<Value> operands =
+        llvm::map_to_vector(inputs, [&](Value v) { return placed.lookupOrDefault(v); });
+    auto fusion =
+        exec::FusionOp::create(builder, builder.getFusedLoc(locations),
+                               TypeRange(ValueRange(outputs)), graph[node].kind, operands);
     Block *body = builder.createBlock(&fusion.getBody());
     IRMapping inside;
     for (auto [value, operand] : llvm::zip_equal(inputs, operands))
       inside.map(value, body->addArgument(operand.getType(), operand.getLoc()));
     for (Operation *op : ops) {
       Operation *copy = builder.clone(*op, inside);
-      // A product of a tensor with itself: generators know operands by their position among the inputs, so each has its own.
+      // A product of a tensor with itself: generators know operands by their position among the
+      // inputs, so each has its own.
       if (fusionClass(op) != FusionClass::Contraction)
         continue;
       for (unsigned i = 1; i < op->getNumOperands(); ++i)
         if (llvm::is_contained(op->getOperands().take_front(i), op->getOperand(i))) {
-          fusion->insertOperands(fusion->getNumOperands(), placed.lookupOrDefault(op->getOperand(i)));
+          fusion->insertOperands(fusion->getNumOperands(),
+                                 placed.lookupOrDefault(op->getOperand(i)));
           copy->setOperand(i, body->addArgument(op->getOperand(i).getType(), op->getLoc()));
         }
     }

@@ -1,13 +1,14 @@
 //===- FusionGraph.cpp - Which ops share a kernel -------------------------===//
 //
-// The transitive closure is kept as one bit vector a node: a merge then costs a pass over the nodes, and the question whether two nodes may
-// merge costs their direct successors only. A step has a few thousand ops, so this is megabytes and milliseconds.
+// The transitive closure is kept as one bit vector a node: a merge then costs a pass over the
+// nodes, and the question whether two nodes may merge costs their direct successors only. A step
+// has a few thousand ops, so this is megabytes and milliseconds.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/Fusion/FusionGraph.h"
-#include "passes/Fusion/KernelRules.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Fusion/KernelRules.h"
 #include <queue>
 
 using namespace mlir;
@@ -96,12 +97,14 @@ void FusionGraph::merge(unsigned a, unsigned b) {
   parent[b] = a;
   nodes[b].merged = true;
   llvm::append_range(nodes[a].ops, nodes[b].ops);
-  llvm::sort(nodes[a].ops, [&](Operation *x, Operation *y) { return positionOf(x) < positionOf(y); });
+  llvm::sort(nodes[a].ops,
+             [&](Operation *x, Operation *y) { return positionOf(x) < positionOf(y); });
   nodes[b].ops.clear();
   for (Operation *clone : nodes[b].clones)
     if (!llvm::is_contained(nodes[a].clones, clone))
       nodes[a].clones.push_back(clone);
-  llvm::erase_if(nodes[a].clones, [&](Operation *clone) { return llvm::is_contained(nodes[a].ops, clone); });
+  llvm::erase_if(nodes[a].clones,
+                 [&](Operation *clone) { return llvm::is_contained(nodes[a].ops, clone); });
   for (unsigned next : successors[b])
     successors[a].insert(next);
   descendants[a] |= descendants[b];

@@ -1,11 +1,13 @@
 //===- KernelRules.cpp - What may share a kernel --------------------------===//
 //
-// A rows kernel has a domain [R..., C]. Every value computed in it is of the domain's shape, or has one element a row, as [R..., 1] or (the
-// axis dropped) as [R...]. Inside one kernel a value of dropped shape must not meet one of full shape: NumPy's rule would align the last
-// axis of R with C, which is another element than the row's own. Inputs from outside may broadcast in any way, since they can be read
-// at any place.
+// A rows kernel has a domain [R..., C]. Every value computed in it is of the domain's shape, or has
+// one element a row, as [R..., 1] or (the axis dropped) as [R...]. Inside one kernel a value of
+// dropped shape must not meet one of full shape: NumPy's rule would align the last axis of R with
+// C, which is another element than the row's own. Inputs from outside may broadcast in any way,
+// since they can be read at any place.
 //
-// A columns kernel has a domain [R..., C...]: reductions over R of values that elementwise ops compute on the domain.
+// A columns kernel has a domain [R..., C...]: reductions over R of values that elementwise ops
+// compute on the domain.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,9 +41,7 @@ Level levelOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> domain) {
   return Level::Outside;
 }
 
-std::string describe(Operation *op) {
-  return ("'" + op->getName().getStringRef() + "'").str();
-}
+std::string describe(Operation *op) { return ("'" + op->getName().getStringRef() + "'").str(); }
 
 std::optional<std::string> rowsViolation(ArrayRef<Operation *> ops) {
   SmallVector<int64_t> domain = kernelDomain(rowsKind, ops);
@@ -55,26 +55,29 @@ std::optional<std::string> rowsViolation(ArrayRef<Operation *> ops) {
     if (reduction && !reducesLastAxis(op))
       return describe(op) + " reduces other axes than the last";
     if (reduction && iterationShape(op) != ArrayRef<int64_t>(domain))
-      return describe(op) + " reduces " + shapeText(iterationShape(op)) + " in a kernel over " + shapeText(domain);
+      return describe(op) + " reduces " + shapeText(iterationShape(op)) + " in a kernel over " +
+             shapeText(domain);
     if (op->getNumResults() != 1)
       return describe(op) + " has " + std::to_string(op->getNumResults()) + " results";
     Level level = levelOf(shapeOf(op->getResult(0)), domain);
     if (level == Level::Outside)
-      return describe(op) + " yields " + shapeText(shapeOf(op->getResult(0))) + " in a kernel over " + shapeText(domain);
+      return describe(op) + " yields " + shapeText(shapeOf(op->getResult(0))) +
+             " in a kernel over " + shapeText(domain);
     for (Value operand : op->getOperands()) {
       Operation *def = operand.getDefiningOp();
       if (!def || !members.contains(def) || isFree(def))
         continue;
       Level from = levelOf(shapeOf(operand), domain);
-      // With a domain of rank 1 there is one row, and its dropped value is a scalar that broadcasts rightly everywhere.
+      // With a domain of rank 1 there is one row, and its dropped value is a scalar that broadcasts
+      // rightly everywhere.
       bool scalar = from == Level::RowDropped && domain.size() == 1;
-      bool fits = reduction                  ? from == Level::Full
-                  : level == Level::Full     ? from == Level::Full || from == Level::Row || scalar
-                  : level == Level::Row      ? from == Level::Row || scalar
-                                             : from == Level::RowDropped;
+      bool fits = reduction              ? from == Level::Full
+                  : level == Level::Full ? from == Level::Full || from == Level::Row || scalar
+                  : level == Level::Row  ? from == Level::Row || scalar
+                                         : from == Level::RowDropped;
       if (!fits)
-        return describe(op) + " reads " + shapeText(shapeOf(operand)) + " computed in the same kernel over " + shapeText(domain) +
-               " across rows";
+        return describe(op) + " reads " + shapeText(shapeOf(operand)) +
+               " computed in the same kernel over " + shapeText(domain) + " across rows";
     }
   }
   return std::nullopt;
@@ -92,15 +95,18 @@ std::optional<std::string> columnsViolation(ArrayRef<Operation *> ops) {
         return describe(op) + " does not reduce the leading axes";
       size_t count = reducedAxes(op).size();
       if (reduced && reduced != count)
-        return "reductions over " + std::to_string(reduced) + " and " + std::to_string(count) + " axes share a columns kernel";
+        return "reductions over " + std::to_string(reduced) + " and " + std::to_string(count) +
+               " axes share a columns kernel";
       reduced = count;
     } else if (!isElementwise(op)) {
       return describe(op) + " is neither elementwise nor a reduction";
     }
     if (iterationShape(op) != ArrayRef<int64_t>(domain))
-      return describe(op) + " iterates over " + shapeText(iterationShape(op)) + " in a kernel over " + shapeText(domain);
+      return describe(op) + " iterates over " + shapeText(iterationShape(op)) +
+             " in a kernel over " + shapeText(domain);
     for (Value operand : op->getOperands())
-      if (Operation *def = operand.getDefiningOp(); def && members.contains(def) && isReduction(def))
+      if (Operation *def = operand.getDefiningOp();
+          def && members.contains(def) && isReduction(def))
         return describe(op) + " reads a reduction of the same columns kernel";
   }
   if (!reduced)
@@ -114,11 +120,13 @@ std::optional<std::string> epilogueViolation(Operation *op, ArrayRef<int64_t> sh
     return describe(op) + " cannot be computed in a product's epilogue";
   for (Value operand : op->getOperands())
     if (!epilogueReads(shapeOf(operand), shape))
-      return describe(op) + " reads " + shapeText(shapeOf(operand)) + " in the epilogue of a product of " + shapeText(shape);
+      return describe(op) + " reads " + shapeText(shapeOf(operand)) +
+             " in the epilogue of a product of " + shapeText(shape);
   return std::nullopt;
 }
 
-/// Products: one contraction and elementwise ops on its domain. Others: one op, and copies that its generator reads or writes through.
+/// Products: one contraction and elementwise ops on its domain. Others: one op, and copies that its
+/// generator reads or writes through.
 std::optional<std::string> singleViolation(StringRef kind, ArrayRef<Operation *> ops) {
   Operation *main = nullptr;
   for (Operation *op : ops)
@@ -141,11 +149,12 @@ std::optional<std::string> singleViolation(StringRef kind, ArrayRef<Operation *>
       if (!isElementwise(op))
         return describe(op) + " is not elementwise and follows a product";
       if (shapeOf(op->getResult(0)) != shapeOf(main->getResult(0)))
-        return describe(op) + " yields " + shapeText(shapeOf(op->getResult(0))) + " in a product of " +
-               shapeText(shapeOf(main->getResult(0)));
+        return describe(op) + " yields " + shapeText(shapeOf(op->getResult(0))) +
+               " in a product of " + shapeText(shapeOf(main->getResult(0)));
       if (main->isBeforeInBlock(op))
         continue;
-      // What the epilogue reads may be computed before the product, but never what the product reads.
+      // What the epilogue reads may be computed before the product, but never what the product
+      // reads.
       if (llvm::is_contained(op->getUsers(), main))
         return describe(op) + " computes an operand of a product";
       continue;
@@ -197,7 +206,9 @@ bool fusion::reducesLeadingAxes(Operation *op) {
   return true;
 }
 
-ArrayRef<int64_t> fusion::shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+ArrayRef<int64_t> fusion::shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
 
 int64_t fusion::elementsOf(Value value) {
   int64_t count = 1;
@@ -220,7 +231,8 @@ bool fusion::isFree(Operation *op) {
     return false;
   if (op->getNumOperands() == 0)
     return true;
-  // Arithmetic on scalars is work worth doing once, next to its consumers it would only be repeated for every task.
+  // Arithmetic on scalars is work worth doing once, next to its consumers it would only be repeated
+  // for every task.
   if (elementsOf(op->getResult(0)) <= tinyElements)
     return false;
   return llvm::all_of(op->getOperands(), [](Value operand) {
@@ -245,7 +257,8 @@ bool fusion::epilogueReads(ArrayRef<int64_t> operand, ArrayRef<int64_t> shape) {
   for (auto [size, full] : llvm::zip_equal(padded, shape))
     if (size != full && size != 1)
       return false;
-  // The row's index must be one division and one remainder away: broadcast axes, then real ones, then broadcast ones.
+  // The row's index must be one division and one remainder away: broadcast axes, then real ones,
+  // then broadcast ones.
   unsigned changes = 0;
   bool counts = false;
   for (size_t axis = 0; axis + 1 < shape.size(); ++axis) {
@@ -280,7 +293,9 @@ StringRef fusion::kernelKind(Operation *op) {
 
 bool fusion::isKnownKind(StringRef kind) {
   return llvm::StringSwitch<bool>(kind)
-      .Cases({"rows", "columns", "copy", "gemm", "conv", "attention", "attention_grad", "gather", "scatter", "pool"}, true)
+      .Cases({"rows", "columns", "copy", "gemm", "conv", "attention", "attention_grad", "gather",
+              "scatter", "pool"},
+             true)
       .Default(false);
 }
 
@@ -318,7 +333,8 @@ std::string fusion::shapeText(ArrayRef<int64_t> shape) {
 
 void fusion::forEachProgram(ModuleOp module, llvm::function_ref<void(FunctionOpInterface)> visit) {
   for (auto function : llvm::make_early_inc_range(module.getOps<FunctionOpInterface>())) {
-    if (isa<exec::KernelOp, nn::ModelOp, nn::ModuleOp>(function.getOperation()) || function.isExternal())
+    if (isa<exec::KernelOp, nn::ModelOp, nn::ModuleOp>(function.getOperation()) ||
+        function.isExternal())
       continue;
     if (llvm::hasSingleElement(function.getFunctionBody()))
       visit(function);

@@ -1,7 +1,8 @@
 //===- KernelRules.h - What may share a kernel ----------------------------===//
 //
-// One statement of the rules that form-kernels keeps while it merges and verify-kernels checks at the end of the phase, so that the two cannot
-// drift apart. Nothing here knows an op by name: classes come from FusibleOp, axes from the attributes that every reduction has.
+// One statement of the rules that form-kernels keeps while it merges and verify-kernels checks at
+// the end of the phase, so that the two cannot drift apart. Nothing here knows an op by name:
+// classes come from FusibleOp, axes from the attributes that every reduction has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,8 @@ inline constexpr llvm::StringLiteral rowsKind = "rows";
 inline constexpr llvm::StringLiteral columnsKind = "columns";
 inline constexpr llvm::StringLiteral copyKind = "copy";
 
-/// i64 on a fusion, and on the kernel made of it: the operand with this index dies here and the result is to be placed over it.
+/// i64 on a fusion, and on the kernel made of it: the operand with this index dies here and the
+/// result is to be placed over it.
 inline constexpr llvm::StringLiteral accumulateAttrName = "accumulate";
 
 /// The class of an op, nothing for an op that has no part in kernels.
@@ -42,32 +44,41 @@ int64_t bytesOf(mlir::Value value);
 /// The shape an op iterates over: that of the operand for a reduction, else that of the result.
 llvm::ArrayRef<int64_t> iterationShape(mlir::Operation *op);
 
-/// An op that every kernel using it computes again, because its elements come from nothing that needs reading: constants, indices, random
-/// numbers, and what is computed from such and from values of a few elements alone (dropout masks, which are never stored).
+/// An op that every kernel using it computes again, because its elements come from nothing that
+/// needs reading: constants, indices, random numbers, and what is computed from such and from
+/// values of a few elements alone (dropout masks, which are never stored).
 bool isFree(mlir::Operation *op);
 
-/// Whether a product's epilogue can compute `op`: its arithmetic is known element by element, or it repeats, or is one constant.
+/// Whether a product's epilogue can compute `op`: its arithmetic is known element by element, or it
+/// repeats, or is one constant.
 bool isEpilogueOp(mlir::Operation *op);
-/// Whether an epilogue on results of `shape` can read `operand`: the whole, one row ([N]), one element a row ([..., M, 1]), a scalar, or rows that
-/// repeat over outer or inner axes.
+/// Whether an epilogue on results of `shape` can read `operand`: the whole, one row ([N]), one
+/// element a row ([..., M, 1]), a scalar, or rows that repeat over outer or inner axes.
 bool epilogueReads(llvm::ArrayRef<int64_t> operand, llvm::ArrayRef<int64_t> shape);
 
-/// The kind of the kernel that can hold `op` alone; empty for ops that have no kernel (views, ops of other dialects).
+/// The kind of the kernel that can hold `op` alone; empty for ops that have no kernel (views, ops
+/// of other dialects).
 llvm::StringRef kernelKind(mlir::Operation *op);
 /// Whether a generator exists for kernels of this kind.
 bool isKnownKind(llvm::StringRef kind);
 
-/// Why `ops`, in program order, cannot be one kernel of `kind`; nothing if they can. Values defined outside `ops` are its inputs.
-std::optional<std::string> kernelViolation(llvm::StringRef kind, llvm::ArrayRef<mlir::Operation *> ops);
+/// Why `ops`, in program order, cannot be one kernel of `kind`; nothing if they can. Values defined
+/// outside `ops` are its inputs.
+std::optional<std::string> kernelViolation(llvm::StringRef kind,
+                                           llvm::ArrayRef<mlir::Operation *> ops);
 
-/// The common domain of a valid rows kernel, or of a columns kernel (the shape its reductions read).
-llvm::SmallVector<int64_t> kernelDomain(llvm::StringRef kind, llvm::ArrayRef<mlir::Operation *> ops);
+/// The common domain of a valid rows kernel, or of a columns kernel (the shape its reductions
+/// read).
+llvm::SmallVector<int64_t> kernelDomain(llvm::StringRef kind,
+                                        llvm::ArrayRef<mlir::Operation *> ops);
 
 /// "768x512x128"
 std::string shapeText(llvm::ArrayRef<int64_t> shape);
 
-/// Functions whose bodies are tensor programs: every function but models, their modules and kernels.
-void forEachProgram(mlir::ModuleOp module, llvm::function_ref<void(mlir::FunctionOpInterface)> visit);
+/// Functions whose bodies are tensor programs: every function but models, their modules and
+/// kernels.
+void forEachProgram(mlir::ModuleOp module,
+                    llvm::function_ref<void(mlir::FunctionOpInterface)> visit);
 
 } // namespace descent::fusion
 

@@ -1,14 +1,18 @@
 //===- LowerUpdates.cpp - Optimizer steps as flat elementwise programs ----===//
 //
-// An update reads and writes every element of parameters and states once: it is bound by memory, and one launch per parameter would be bound by launches.
-// So each group gets slabs, all with the members in the same places, and the rule is built once on the whole slab.
+// An update reads and writes every element of parameters and states once: it is bound by memory,
+// and one launch per parameter would be bound by launches. So each group gets slabs, all with the
+// members in the same places, and the rule is built once on the whole slab.
 //
-//   1. Lay out each group: members in the order of the update, each from a multiple of 64 bytes, the end padded to whole rows.
-//   2. Pack the gradients. (The planner makes each gradient's producer write into the slab, so packing moves nothing.)
+//   1. Lay out each group: members in the order of the update, each from a multiple of 64 bytes,
+//   the end padded to whole rows.
+//   2. Pack the gradients. (The planner makes each gradient's producer write into the slab, so
+//   packing moves nothing.)
 //   3. The norm is taken over the packed slabs: padding is zero and adds nothing.
 //   4. Build the rule; select by the commit's condition; write.
 //
-// Left in the IR: train.read of single parameters (views into the slabs), train.pack, train.write at the end of @step.
+// Left in the IR: train.read of single parameters (views into the slabs), train.pack, train.write
+// at the end of @step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +61,9 @@ static Layout layOut(train::UpdateOp update) {
     layout.used += elements;
     end = llvm::alignTo(end + elements, train::slabAlignment);
   }
-  layout.type = RankedTensorType::get({llvm::divideCeil(end, train::slabColumns), train::slabColumns},
-                                      Float32Type::get(update.getContext()));
+  layout.type =
+      RankedTensorType::get({llvm::divideCeil(end, train::slabColumns), train::slabColumns},
+                            Float32Type::get(update.getContext()));
   return layout;
 }
 
@@ -70,7 +75,8 @@ void LowerUpdates::declareSlab(train::UpdateOp update, StringRef name, StringRef
                                ArrayAttr members) {
   OpBuilder builder(update->getParentOfType<train::FuncOp>());
   Layout layout = layOut(update);
-  train::SlabOp::create(builder, update.getLoc(), name, category, members, layout.offsets, layout.type);
+  train::SlabOp::create(builder, update.getLoc(), name, category, members, layout.offsets,
+                        layout.type);
   ++slabs;
   padding += 4 * (layout.type.getNumElements() - layout.used);
 }
@@ -82,8 +88,10 @@ Value LowerUpdates::packGradients(OpBuilder &builder, train::UpdateOp update) {
   for (StringRef state : optimizer.getStateNames()) {
     SmallVector<Attribute> members;
     for (auto parameter : update.getParameters().getAsRange<FlatSymbolRefAttr>())
-      members.push_back(FlatSymbolRefAttr::get(&getContext(), (parameter.getValue() + "." + state).str()));
-    declareSlab(update, slabName(update, state), "optimizer", ArrayAttr::get(&getContext(), members));
+      members.push_back(
+          FlatSymbolRefAttr::get(&getContext(), (parameter.getValue() + "." + state).str()));
+    declareSlab(update, slabName(update, state), "optimizer",
+                ArrayAttr::get(&getContext(), members));
   }
   return train::PackOp::create(builder, update.getLoc(), layOut(update).type,
                                slabName(update, "gradients"), update.getGradients());
@@ -101,10 +109,9 @@ void LowerUpdates::lowerUpdate(OpBuilder &builder, train::UpdateOp update, Value
     before.push_back(train::ReadOp::create(builder, loc, gradients.getType(), name));
   train::ScalarMath math(builder, loc);
   Value scaled = math.mul(gradients, update.getScale());
-  SmallVector<Value> after = optimizer.buildUpdate(builder, loc, before[0], scaled,
-                                                   ArrayRef(before).drop_front(), update.getRate(),
-                                                   update.getCount(),
-                                                   update.getWeightDecay().convertToDouble());
+  SmallVector<Value> after = optimizer.buildUpdate(
+      builder, loc, before[0], scaled, ArrayRef(before).drop_front(), update.getRate(),
+      update.getCount(), update.getWeightDecay().convertToDouble());
   for (auto [name, old, updated] : llvm::zip_equal(names, before, after))
     train::WriteOp::create(builder, loc, name, math.where(condition, updated, old));
 }
@@ -126,7 +133,8 @@ void LowerUpdates::lowerCommit(train::CommitOp commit) {
     for (Value slab : packed) {
       Value rows = nn::ReduceSumOp::create(builder, norm.getLoc(), math.mul(slab, slab),
                                            ArrayRef<int64_t>{1}, /*keep=*/false);
-      Value sum = nn::ReduceSumOp::create(builder, norm.getLoc(), rows, ArrayRef<int64_t>{0}, false);
+      Value sum =
+          nn::ReduceSumOp::create(builder, norm.getLoc(), rows, ArrayRef<int64_t>{0}, false);
       total = total ? math.add(total, sum) : sum;
     }
     norm.replaceAllUsesWith(math.sqrt(total));

@@ -1,18 +1,19 @@
 //===- OutlineKernels.cpp - Fusions become kernels and launches -----------===//
 //
-// Twelve equal blocks of a network have one kernel for each of their fusions, not twelve: compile time and instruction cache pay for distinct
-// kernels only. Equal means: kind, types, attributes and ops, whatever their locations; that is decided by the text of a fusion without
-// locations, which leaves nothing out and is the same in every run.
+// Twelve equal blocks of a network have one kernel for each of their fusions, not twelve: compile
+// time and instruction cache pay for distinct kernels only. Equal means: kind, types, attributes
+// and ops, whatever their locations; that is decided by the text of a fusion without locations,
+// which leaves nothing out and is the same in every run.
 //
 // Kernels are placed in front of the first function that launches one, in order of first use.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Exec/Exec.h"
-#include "passes/Fusion/KernelRules.h"
-#include "passes/Passes.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/SymbolTable.h"
+#include "passes/Fusion/KernelRules.h"
+#include "passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -43,7 +44,9 @@ std::string textOf(exec::FusionOp fusion) {
   llvm::raw_string_ostream os(text);
   os << fusion.getKind() << fusion->getDiscardableAttrDictionary();
   llvm::DenseMap<Value, unsigned> numbers;
-  auto number = [&](Value value) { return numbers.try_emplace(value, numbers.size()).first->second; };
+  auto number = [&](Value value) {
+    return numbers.try_emplace(value, numbers.size()).first->second;
+  };
   for (BlockArgument argument : fusion.getBody().getArguments())
     os << ' ' << number(argument) << ':' << argument.getType();
   for (Operation &op : fusion.getBody().front()) {
@@ -56,7 +59,8 @@ std::string textOf(exec::FusionOp fusion) {
   return text;
 }
 
-/// The name of a kernel: kind, what it computes and its sizes. At most three words of what it computes, the first and the last two.
+/// The name of a kernel: kind, what it computes and its sizes. At most three words of what it
+/// computes, the first and the last two.
 std::string nameOf(exec::FusionOp fusion) {
   StringRef kind = fusion.getKind();
   Block &body = fusion.getBody().front();
@@ -120,7 +124,8 @@ void OutlineKernelsPass::outline(exec::FusionOp fusion, SymbolTable &symbols, Op
   } else {
     OpBuilder module(before);
     auto type = builder.getFunctionType(fusion.getInputs().getTypes(), fusion->getResultTypes());
-    kernel = exec::KernelOp::create(module, fusion.getLoc(), nameOf(fusion), type, fusion.getKind(), sourceList,
+    kernel = exec::KernelOp::create(module, fusion.getLoc(), nameOf(fusion), type, fusion.getKind(),
+                                    sourceList,
                                     /*arg_attrs=*/nullptr, /*res_attrs=*/nullptr);
     for (NamedAttribute attr : fusion->getDiscardableAttrs())
       kernel->setDiscardableAttr(attr.getName(), attr.getValue());
@@ -129,8 +134,8 @@ void OutlineKernelsPass::outline(exec::FusionOp fusion, SymbolTable &symbols, Op
     symbols.insert(kernel, Block::iterator(before)); // makes the name unique
     ++kernelsOutlined;
   }
-  auto launch = exec::LaunchOp::create(builder, fusion.getLoc(), fusion->getResultTypes(), kernel.getSymName(),
-                                       fusion.getInputs());
+  auto launch = exec::LaunchOp::create(builder, fusion.getLoc(), fusion->getResultTypes(),
+                                       kernel.getSymName(), fusion.getInputs());
   launch->setAttr("sources", sourceList);
   fusion->replaceAllUsesWith(launch->getResults());
   fusion->erase();
@@ -144,7 +149,8 @@ void OutlineKernelsPass::runOnOperation() {
   forEachProgram(getOperation(), [&](FunctionOpInterface function) {
     if (!before)
       before = function;
-    for (auto fusion : llvm::make_early_inc_range(function.getFunctionBody().front().getOps<exec::FusionOp>()))
+    for (auto fusion :
+         llvm::make_early_inc_range(function.getFunctionBody().front().getOps<exec::FusionOp>()))
       outline(fusion, symbols, before);
   });
 }

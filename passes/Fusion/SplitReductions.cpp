@@ -1,23 +1,27 @@
 //===- SplitReductions.cpp - Reductions in the forms that kernels have ----===//
 //
-// A rows kernel reduces the last axis, a columns kernel the leading axes. This pass brings every reduction into one of the two and gives long ones
-// with few results a second level of parallelism.
+// A rows kernel reduces the last axis, a columns kernel the leading axes. This pass brings every
+// reduction into one of the two and gives long ones with few results a second level of parallelism.
 //
-//   - Several trailing axes: the last axis first, so that its reduction can share a kernel with what computed its rows; then the rest, which
-//     is smaller by that axis. Where the last axis is too short to be worth a row, the axes become one by a view.
+//   - Several trailing axes: the last axis first, so that its reduction can share a kernel with
+//   what computed its rows; then the rest, which
+//     is smaller by that axis. Where the last axis is too short to be worth a row, the axes become
+//     one by a view.
 //   - Axes in the middle: moved to the front by a transpose.
-//   - One long axis with few results: blocks of fixed size and a total. Elementwise producers that nothing else uses move to the blocked shape
+//   - One long axis with few results: blocks of fixed size and a total. Elementwise producers that
+//   nothing else uses move to the blocked shape
 //     too; left behind, the view would keep them from sharing the kernel of the partial results.
 //
-// A mean of equally long parts is the mean of their means, and a maximum is that of the maxima: the parts are reductions of the same op.
-// The block depends on the shape alone. Lengths without a divisor near the block stay whole and are counted.
+// A mean of equally long parts is the mean of their means, and a maximum is that of the maxima: the
+// parts are reductions of the same op. The block depends on the shape alone. Lengths without a
+// divisor near the block stay whole and are counted.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/NN/NN.h"
+#include "mlir/IR/IRMapping.h"
 #include "passes/Fusion/KernelRules.h"
 #include "passes/Passes.h"
-#include "mlir/IR/IRMapping.h"
 
 namespace descent {
 #define GEN_PASS_DEF_SPLITREDUCTIONS
@@ -36,8 +40,9 @@ struct SplitReductionsPass : descent::impl::SplitReductionsBase<SplitReductionsP
   LogicalResult initialize(MLIRContext *context) override {
     if (block < 2 || minLength < block)
       return emitError(UnknownLoc::get(context))
-             << "split-reductions: block must be at least 2 and min-length at least block, got block=" << int64_t(block)
-             << " and min-length=" << int64_t(minLength);
+             << "split-reductions: block must be at least 2 and min-length at least block, got "
+                "block="
+             << int64_t(block) << " and min-length=" << int64_t(minLength);
     return success();
   }
 
@@ -56,7 +61,8 @@ struct SplitReductionsPass : descent::impl::SplitReductionsBase<SplitReductionsP
   }
 
 private:
-  /// Brings one reduction a step closer to its final form; reductions it makes that may need another step are added to `work`.
+  /// Brings one reduction a step closer to its final form; reductions it makes that may need
+  /// another step are added to `work`.
   void rewrite(Operation *op, SmallVectorImpl<Operation *> &work);
   std::optional<int64_t> blockFor(int64_t length) const;
 };
@@ -75,7 +81,8 @@ Operation *reduceLike(OpBuilder &builder, Operation *op, Value x, ArrayRef<int64
   for (auto [axis, size] : llvm::enumerate(shapeOf(x)))
     if (!llvm::is_contained(axes, static_cast<int64_t>(axis)))
       kept.push_back(size);
-  state.addTypes(RankedTensorType::get(kept, cast<RankedTensorType>(op->getResult(0).getType()).getElementType()));
+  state.addTypes(RankedTensorType::get(
+      kept, cast<RankedTensorType>(op->getResult(0).getType()).getElementType()));
   NamedAttrList attributes(op->getAttrDictionary());
   attributes.set("axes", builder.getDenseI64ArrayAttr(axes));
   attributes.erase("keep");
@@ -83,12 +90,12 @@ Operation *reduceLike(OpBuilder &builder, Operation *op, Value x, ArrayRef<int64
   return builder.create(state);
 }
 
-/// `x` seen in another shape of as many elements. Elementwise ops on the way that have no other use and no broadcasting but of scalars
-/// are done in the new shape.
+/// `x` seen in another shape of as many elements. Elementwise ops on the way that have no other use
+/// and no broadcasting but of scalars are done in the new shape.
 Value reshapeThrough(OpBuilder &builder, Value x, ArrayRef<int64_t> shape) {
   Operation *def = x.getDefiningOp();
-  bool moves = def && isElementwise(def) && isa<ElementwiseOp>(def) && def->getNumOperands() != 0 && x.hasOneUse() &&
-               llvm::all_of(def->getOperands(), [&](Value operand) {
+  bool moves = def && isElementwise(def) && isa<ElementwiseOp>(def) && def->getNumOperands() != 0 &&
+               x.hasOneUse() && llvm::all_of(def->getOperands(), [&](Value operand) {
                  return shapeOf(operand).empty() || shapeOf(operand) == shapeOf(x);
                });
   if (!moves)
@@ -99,13 +106,15 @@ Value reshapeThrough(OpBuilder &builder, Value x, ArrayRef<int64_t> shape) {
       // An operand read twice by this op has two uses, and is then a view.
       mapping.map(operand, reshapeThrough(builder, operand, shape));
   Operation *copy = builder.clone(*def, mapping);
-  copy->getResult(0).setType(RankedTensorType::get(shape, cast<RankedTensorType>(x.getType()).getElementType()));
+  copy->getResult(0).setType(
+      RankedTensorType::get(shape, cast<RankedTensorType>(x.getType()).getElementType()));
   return copy->getResult(0);
 }
 
 void replace(OpBuilder &builder, Operation *op, Value value) {
   SmallVector<Value> sources(op->getOperands());
-  op->getResult(0).replaceAllUsesWith(reshape(builder, op->getLoc(), value, shapeOf(op->getResult(0))));
+  op->getResult(0).replaceAllUsesWith(
+      reshape(builder, op->getLoc(), value, shapeOf(op->getResult(0))));
   op->erase();
   // What was done in another shape is dead in the old one.
   while (!sources.empty()) {
@@ -120,7 +129,8 @@ void replace(OpBuilder &builder, Operation *op, Value value) {
 } // namespace
 
 std::optional<int64_t> SplitReductionsPass::blockFor(int64_t length) const {
-  // The divisor nearest to the block; below an eighth of it partial results would be too many, above eight times too few.
+  // The divisor nearest to the block; below an eighth of it partial results would be too many,
+  // above eight times too few.
   for (int64_t distance = 1; distance <= 8; ++distance)
     for (int64_t candidate = block / distance; candidate > block / (distance + 1); --candidate)
       if (candidate > 1 && length % candidate == 0)
@@ -150,8 +160,10 @@ void SplitReductionsPass::rewrite(Operation *op, SmallVectorImpl<Operation *> &w
     for (int64_t axis = 0; axis < rank; ++axis)
       if (!llvm::is_contained(axes, axis))
         permutation.push_back(axis);
-    Value front = nn::TransposeOp::create(builder, loc, x, builder.getDenseI64ArrayAttr(permutation));
-    Operation *reduced = reduceLike(builder, op, front, llvm::to_vector(llvm::seq<int64_t>(0, axes.size())));
+    Value front =
+        nn::TransposeOp::create(builder, loc, x, builder.getDenseI64ArrayAttr(permutation));
+    Operation *reduced =
+        reduceLike(builder, op, front, llvm::to_vector(llvm::seq<int64_t>(0, axes.size())));
     ++axesMoved;
     replace(builder, op, reduced->getResult(0));
     return;

@@ -1,13 +1,16 @@
 //===- AttachRowWeights.cpp - Hidden inputs of the step -------------------===//
 //
-// The last batch of an epoch may be short. It is padded, and the padding must count nothing: not in the loss, not in the weight it is divided by, not in
-// a gradient. So every loss weighs its rows by a hidden input, 1 for a real row and 0 for padding. For the same reason the loss may depend on the data
-// through such ops alone; a sum of the model's own would count padding.
+// The last batch of an epoch may be short. It is padded, and the padding must count nothing: not in
+// the loss, not in the weight it is divided by, not in a gradient. So every loss weighs its rows by
+// a hidden input, 1 for a real row and 0 for padding. For the same reason the loss may depend on
+// the data through such ops alone; a sum of the model's own would count padding.
 //
-// Dropout draws from a counter-based generator: one hidden input holds its key, and an id tells the ops apart, so that no two share a mask.
+// Dropout draws from a counter-based generator: one hidden input holds its key, and an id tells the
+// ops apart, so that no two share a mask.
 //
-// Rejected: losses whose leading axis is not the batch, losses with weights already, a loss that reaches the data around a loss op.
-// Left in the IR: `row_weights : tensor<Bxf32>` as an input of every model, and `rng : tensor<4xi32>` where something is random.
+// Rejected: losses whose leading axis is not the batch, losses with weights already, a loss that
+// reaches the data around a loss op. Left in the IR: `row_weights : tensor<Bxf32>` as an input of
+// every model, and `rng : tensor<4xi32>` where something is random.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,9 +40,9 @@ private:
 static BlockArgument appendInput(nn::ModelOp model, RankedTensorType type, StringRef role) {
   Builder builder(model.getContext());
   unsigned number = model.getNumArguments();
-  auto attributes = builder.getDictionaryAttr(
-      {builder.getNamedAttr("nn.name", builder.getStringAttr(role)),
-       builder.getNamedAttr("nn.role", builder.getStringAttr(role))});
+  auto attributes =
+      builder.getDictionaryAttr({builder.getNamedAttr("nn.name", builder.getStringAttr(role)),
+                                 builder.getNamedAttr("nn.role", builder.getStringAttr(role))});
   (void)model.insertArgument(number, type, attributes, model.getLoc());
   return model.getArgument(number);
 }
@@ -54,10 +57,10 @@ static LogicalResult verifyOnlyLossesReduce(nn::ModelOp model) {
     if (!seen.insert(value).second)
       continue;
     if (auto input = dyn_cast<BlockArgument>(value))
-      return loss.emitOpError()
-             << "depends on input " << input.getArgNumber()
-             << " other than through a loss op; the padding rows of a last, smaller batch would count: "
-                "compute sum and weight with nn.cross_entropy or nn.mse";
+      return loss.emitOpError() << "depends on input " << input.getArgNumber()
+                                << " other than through a loss op; the padding rows of a last, "
+                                   "smaller batch would count: "
+                                   "compute sum and weight with nn.cross_entropy or nn.mse";
     Operation *op = value.getDefiningOp();
     if (!isa<RowWeightedOp>(op))
       llvm::append_range(pending, op->getOperands());
@@ -75,7 +78,8 @@ LogicalResult AttachRowWeights::attachWeights(nn::ModelOp model) {
     if (role.getValue() != "data")
       continue;
     if (!tensor.hasStaticShape() || tensor.getRank() == 0)
-      return model.emitError() << "input " << number << " is " << tensor << "; run bind-batch first";
+      return model.emitError() << "input " << number << " is " << tensor
+                               << "; run bind-batch first";
     weightsType =
         RankedTensorType::get({tensor.getDimSize(0)}, Float32Type::get(model.getContext()));
     break;
@@ -85,8 +89,9 @@ LogicalResult AttachRowWeights::attachWeights(nn::ModelOp model) {
   WalkResult walk = model.walk([&](RowWeightedOp op) {
     auto rows = cast<RankedTensorType>(op.getRows().getType());
     if (rows.getDimSize(0) != batch) {
-      op->emitOpError() << "has " << rows.getDimSize(0) << " rows (" << rows << ") but the batch is " << batch
-                        << "; keep the batch as the leading axis, so that padding rows can be left out";
+      op->emitOpError()
+          << "has " << rows.getDimSize(0) << " rows (" << rows << ") but the batch is " << batch
+          << "; keep the batch as the leading axis, so that padding rows can be left out";
       return WalkResult::interrupt();
     }
     if (!op.getRowWeightsMutable().empty()) {

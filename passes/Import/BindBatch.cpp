@@ -1,12 +1,13 @@
 //===- BindBatch.cpp - A number for '?' -----------------------------------===//
 //
-// Every compile is for one batch size: it makes every address and every loop bound a constant. The inputs' leading '?' becomes the batch, then all
-// result types are inferred again in order. That second inference is where a model that only fits some batch sizes is refused (a reshape that does not
-// come out even), by the rule and the message of the op itself.
+// Every compile is for one batch size: it makes every address and every loop bound a constant. The
+// inputs' leading '?' becomes the batch, then all result types are inferred again in order. That
+// second inference is where a model that only fits some batch sizes is refused (a reshape that does
+// not come out even), by the rule and the message of the op itself.
 //
-// Rejected: no batch to bind, a batch other than the one the model is written for, an input without a leading batch axis, instances (inline-modules
-// goes first).
-// Left in the IR: no '?' anywhere, and `train.batch` on the module.
+// Rejected: no batch to bind, a batch other than the one the model is written for, an input without
+// a leading batch axis, instances (inline-modules goes first). Left in the IR: no '?' anywhere, and
+// `train.batch` on the module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,15 +44,17 @@ FailureOr<int64_t> BindBatch::chooseBatch(nn::ModelOp model) {
     return model.emitError() << "batch size " << (batch < 0 ? batch : recorded)
                              << "; it must be at least 1";
   if (batch > 0 && recorded > 0 && batch != recorded)
-    return model.emitError() << "asked to bind a batch of " << batch << " but the module's train.batch is "
-                             << recorded << "; give one of them";
+    return model.emitError() << "asked to bind a batch of " << batch
+                             << " but the module's train.batch is " << recorded
+                             << "; give one of them";
   if (int64_t size = batch > 0 ? batch : recorded)
     return size;
   for (Type type : model.getArgumentTypes())
     if (auto tensor = cast<RankedTensorType>(type); tensor.getRank() > 0 && !tensor.isDynamicDim(0))
       return tensor.getDimSize(0);
-  return model.emitError() << "the batch '?' has no size; set batch.size in the recipe, train.batch on the "
-                              "module, or the pass's option batch";
+  return model.emitError()
+         << "the batch '?' has no size; set batch.size in the recipe, train.batch on the "
+            "module, or the pass's option batch";
 }
 
 LogicalResult BindBatch::bindArguments(nn::ModelOp model, int64_t size) {
@@ -61,13 +64,13 @@ LogicalResult BindBatch::bindArguments(nn::ModelOp model, int64_t size) {
     StringRef role = model.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "nn.role");
     if (role != "rng") {
       if (type.getRank() == 0)
-        return emitError(argument.getLoc())
-               << "input " << argument.getArgNumber() << " is " << type
-               << "; inputs lead with the batch axis";
+        return emitError(argument.getLoc()) << "input " << argument.getArgNumber() << " is " << type
+                                            << "; inputs lead with the batch axis";
       if (!type.isDynamicDim(0) && type.getDimSize(0) != size)
         return emitError(argument.getLoc())
-               << "input " << argument.getArgNumber() << " is " << type << ", written for a batch of "
-               << type.getDimSize(0) << ", but the batch is " << size << "; write '?' for the batch";
+               << "input " << argument.getArgNumber() << " is " << type
+               << ", written for a batch of " << type.getDimSize(0) << ", but the batch is " << size
+               << "; write '?' for the batch";
       SmallVector<int64_t> shape(type.getShape());
       shape[0] = size;
       type = RankedTensorType::get(shape, type.getElementType());
@@ -96,7 +99,8 @@ LogicalResult BindBatch::inferAgain(Operation &op) {
   }
   for (Type type : op.getResultTypes())
     if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && !tensor.hasStaticShape())
-      return op.emitOpError() << "has a result of type " << type << " that does not follow from the batch";
+      return op.emitOpError() << "has a result of type " << type
+                              << " that does not follow from the batch";
   return success();
 }
 

@@ -1,8 +1,10 @@
 //===- BoundInputs.cpp - Ranges of integer inputs -------------------------===//
 //
-// A token outside the vocabulary must be an error that names it, never a read beyond a table. Kernels do not check: the batch is checked once, where it
-// enters. So every integer that selects something must be an input, seen through ops that only move elements, or be known now (nn.iota, nn.constant);
-// the tightest range of all its uses is recorded on the input as nn.range = [low, high) and, where every use ignores one value, nn.ignore_index.
+// A token outside the vocabulary must be an error that names it, never a read beyond a table.
+// Kernels do not check: the batch is checked once, where it enters. So every integer that selects
+// something must be an input, seen through ops that only move elements, or be known now (nn.iota,
+// nn.constant); the tightest range of all its uses is recorded on the input as nn.range = [low,
+// high) and, where every use ignores one value, nn.ignore_index.
 //
 // Rejected: computed indices, known ones out of range, uses that no value satisfies.
 //
@@ -33,8 +35,8 @@ struct BoundInputs : descent::impl::BoundInputsBase<BoundInputs> {
 static Value findOrigin(Value value) {
   while (auto fusible = value.getDefiningOp<FusibleOp>()) {
     FusionClass kind = fusible.getFusionClass();
-    if ((kind != FusionClass::View && kind != FusionClass::Copy) || fusible->getNumOperands() != 1 ||
-        isa<nn::PadOp>(fusible))
+    if ((kind != FusionClass::View && kind != FusionClass::Copy) ||
+        fusible->getNumOperands() != 1 || isa<nn::PadOp>(fusible))
       break;
     value = fusible->getOperand(0);
   }
@@ -76,10 +78,10 @@ static LogicalResult boundModel(nn::ModelOp model, Pass::Statistic &count) {
     if (!input) {
       FailureOr<bool> known = checkKnown(op, origin, range);
       if (succeeded(known) && !*known) {
-        InFlightDiagnostic error =
-            op->emitOpError("indexes with computed integers, whose range cannot be checked before the "
-                            "step; they must be an input of the model, at most reshaped, transposed, "
-                            "sliced or split");
+        InFlightDiagnostic error = op->emitOpError(
+            "indexes with computed integers, whose range cannot be checked before the "
+            "step; they must be an input of the model, at most reshaped, transposed, "
+            "sliced or split");
         error.attachNote(origin.getLoc()) << "computed here";
         known = failure();
       }
@@ -95,8 +97,8 @@ static LogicalResult boundModel(nn::ModelOp model, Pass::Statistic &count) {
       sum.ignored = std::nullopt;
     if (sum.low < sum.high)
       return WalkResult::advance();
-    op->emitOpError() << "takes integers in [" << range.low << ", " << range.high
-                      << ") from input " << input.getArgNumber() << ", of which its other uses allow none";
+    op->emitOpError() << "takes integers in [" << range.low << ", " << range.high << ") from input "
+                      << input.getArgNumber() << ", of which its other uses allow none";
     return WalkResult::interrupt();
   });
   if (walk.wasInterrupted())

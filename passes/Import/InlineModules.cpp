@@ -1,11 +1,12 @@
 //===- InlineModules.cpp - One flat model ---------------------------------===//
 //
-// Every nn.instantiate is replaced by a clone of its module's body, from the outside in, until none is left; then the modules go. A parameter inside is
-// prefixed with the names of the instances around it, "h.0.attn.qkv.weight". So is the location of every other op: a NameLoc "h.0.attn" around the place
-// in the file, which is what plans and profiles print.
+// Every nn.instantiate is replaced by a clone of its module's body, from the outside in, until none
+// is left; then the modules go. A parameter inside is prefixed with the names of the instances
+// around it, "h.0.attn.qkv.weight". So is the location of every other op: a NameLoc "h.0.attn"
+// around the place in the file, which is what plans and profiles print.
 //
-// Rejected: two parameters whose prefixed names are equal (a parameter "a.w" beside an instance "a" with a parameter "w"). Recursion is refused by the
-// verifier of nn.instantiate, so the walk ends.
+// Rejected: two parameters whose prefixed names are equal (a parameter "a.w" beside an instance "a"
+// with a parameter "w"). Recursion is refused by the verifier of nn.instantiate, so the walk ends.
 // Left in the IR: nn.model ops without instances, and no nn.module.
 //
 //===----------------------------------------------------------------------===//
@@ -13,8 +14,8 @@
 #include "dialects/NN/NN.h"
 #include "passes/Passes.h"
 
-#include "llvm/ADT/StringMap.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace descent {
 #define GEN_PASS_DEF_INLINEMODULES

@@ -4,8 +4,10 @@
 //   * anything but one nn.model at the top; instances inside it;
 //   * ops of other dialects, and ops that only training creates;
 //   * sizes that are not known;
-//   * parameters that do nothing: unused ones, and trainable ones without a path to the loss (through values of floating type, as gradients flow);
-//   * a loss weight that depends on a trainable parameter: the step divides by it, and its gradient is not taken.
+//   * parameters that do nothing: unused ones, and trainable ones without a path to the loss
+//   (through values of floating type, as gradients flow);
+//   * a loss weight that depends on a trainable parameter: the step divides by it, and its gradient
+//   is not taken.
 //
 // All parameters without a path are reported, not only the first.
 //
@@ -35,8 +37,8 @@ private:
 
 static bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); }
 
-/// Everything that `root` is computed from, as far as gradients flow. Of the weight that a loss op yields only the class weights are a source: it counts
-/// targets.
+/// Everything that `root` is computed from, as far as gradients flow. Of the weight that a loss op
+/// yields only the class weights are a source: it counts targets.
 static DenseSet<Value> collectSources(Value root, bool isWeight) {
   DenseSet<Value> values;
   SmallVector<Value> pending{root};
@@ -78,13 +80,15 @@ LogicalResult VerifyModel::verifyParameters(nn::ModelOp model) {
       result = parameter.emitOpError()
                << "'" << parameter.getName() << "' is never used; remove it, or use it";
     else if (!parameter.getFrozen() && !behindSum.contains(parameter.getValue()))
-      result = parameter.emitOpError() << "'" << parameter.getName()
-                                       << "' has no path to the loss, so it would never change; use it, or "
-                                          "mark it frozen";
+      result = parameter.emitOpError()
+               << "'" << parameter.getName()
+               << "' has no path to the loss, so it would never change; use it, or "
+                  "mark it frozen";
     else if (!parameter.getFrozen() && behindWeight.contains(parameter.getValue()))
-      result = parameter.emitOpError() << "'" << parameter.getName()
-                                       << "' changes the weight that the loss is divided by, whose gradient "
-                                          "is not taken; mark it frozen";
+      result = parameter.emitOpError()
+               << "'" << parameter.getName()
+               << "' changes the weight that the loss is divided by, whose gradient "
+                  "is not taken; mark it frozen";
   }
   return result;
 }

@@ -1,12 +1,15 @@
 //===- InsertCopies.cpp - Copies where two places must hold one value -----===//
 //
-// plan-memory puts packed gradients into their slab, new values over old state, and accumulations onto their operand. Each of these needs a value that
-// is a launch's own result and that nobody else pins. Where that does not hold, this pass inserts a copy: correct first, and rare, because the passes
-// before it produce the right shape (one producer for each gradient, updates last).
+// plan-memory puts packed gradients into their slab, new values over old state, and accumulations
+// onto their operand. Each of these needs a value that is a launch's own result and that nobody
+// else pins. Where that does not hold, this pass inserts a copy: correct first, and rare, because
+// the passes before it produce the right shape (one producer for each gradient, updates last).
 //
 // A value gets a copy when
-//   1. it is packed or written but is not the result of a launch of its own (an argument, a read, or packed and written more than once);
-//   2. it is written over a state that another launch still reads afterwards, or that its own launch may not overwrite;
+//   1. it is packed or written but is not the result of a launch of its own (an argument, a read,
+//   or packed and written more than once);
+//   2. it is written over a state that another launch still reads afterwards, or that its own
+//   launch may not overwrite;
 //   3. a launch accumulates onto it and something reads it later, or it is an argument or a read.
 //
 //===----------------------------------------------------------------------===//
@@ -66,8 +69,9 @@ exec::KernelOp InsertCopies::copyKernel(RankedTensorType type) {
     return existing;
   Location loc = getOperation().getLoc();
   OpBuilder builder = OpBuilder::atBlockBegin(getOperation().getBody());
-  auto kernel = exec::KernelOp::create(builder, loc, name, builder.getFunctionType({type}, {type}), "copy",
-                                       builder.getStrArrayAttr({"copy"}), ArrayAttr(), ArrayAttr());
+  auto kernel =
+      exec::KernelOp::create(builder, loc, name, builder.getFunctionType({type}, {type}), "copy",
+                             builder.getStrArrayAttr({"copy"}), ArrayAttr(), ArrayAttr());
   Block *body = builder.createBlock(&kernel.getBody());
   Value input = body->addArgument(type, loc);
   Value same = nn::BroadcastOp::create(builder, loc, input, type.getShape());
@@ -135,9 +139,10 @@ void InsertCopies::visit(train::FuncOp function) {
       SmallVector<Operation *> users;
       Value source = throughViews(operand.get());
       collectUsers(source, users);
-      bool isOwn = source.getDefiningOp<exec::LaunchOp>() && llvm::all_of(users, [&](Operation *user) {
-                     return user == launch || isView(*user) || user->isBeforeInBlock(launch);
-                   });
+      bool isOwn =
+          source.getDefiningOp<exec::LaunchOp>() && llvm::all_of(users, [&](Operation *user) {
+            return user == launch || isView(*user) || user->isBeforeInBlock(launch);
+          });
       if (!isOwn) {
         OpBuilder builder(launch);
         operand.set(copy(builder, launch.getLoc(), operand.get()));

@@ -1,11 +1,14 @@
 //===- Lifetimes.cpp - Which values share bytes, and for how long ---------===//
 //
-//   1. Required sharing: views, accumulations, members of a packed slab, values written to a slab or state.
-//   2. Allowed sharing: a result over an input of the same launch, where the kernel reads each element before it writes it (reusableOperands), the input
+//   1. Required sharing: views, accumulations, members of a packed slab, values written to a slab
+//   or state.
+//   2. Allowed sharing: a result over an input of the same launch, where the kernel reads each
+//   element before it writes it (reusableOperands), the input
 //      has no later use, and neither is pinned elsewhere.
 //   3. Each place lives from its first definition to its last use.
 //
-// insert-copies has made the required sharing possible; this file trusts it and verify-plan checks the result.
+// insert-copies has made the required sharing possible; this file trusts it and verify-plan checks
+// the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +44,8 @@ bool schedule::isView(Operation &op) {
 SlabMap::SlabMap(ModuleOp module) {
   for (auto slab : module.getOps<train::SlabOp>()) {
     members[slab.getSymNameAttr()] = {slab.getSymNameAttr(), 0};
-    if (slab.getCategory() == "gradients") // members are named after the parameters, which live elsewhere
+    if (slab.getCategory() ==
+        "gradients") // members are named after the parameters, which live elsewhere
       continue;
     for (auto [member, offset] :
          llvm::zip(slab.getMembers().getAsRange<FlatSymbolRefAttr>(), slab.getOffsets()))
@@ -136,7 +140,8 @@ void Lifetimes::uniteReusable() {
           isFixed(operand) || lastUse(operand) != static_cast<int64_t>(number))
         continue;
       // The same value twice among the inputs would be overwritten while its other use still reads.
-      if (llvm::count_if(launch.getInputs(), [&](Value v) { return classes.isEquivalent(v, operand); }) > 1)
+      if (llvm::count_if(launch.getInputs(),
+                         [&](Value v) { return classes.isEquivalent(v, operand); }) > 1)
         continue;
       takenResults.insert(result);
       takenInputs.insert(input);
@@ -155,7 +160,8 @@ void Lifetimes::collect(const SlabMap &slabs) {
     if (isNew) {
       Operation *def = value.getDefiningOp();
       int64_t first = def && launchNumber.contains(def) ? launchNumber.lookup(def) : 0;
-      places.push_back({value, std::nullopt, bytesOf(value.getType()), first, first, isa<BlockArgument>(value)});
+      places.push_back(
+          {value, std::nullopt, bytesOf(value.getType()), first, first, isa<BlockArgument>(value)});
     }
     placeIndex[value] = entry->second;
     Place &place = places[entry->second];
@@ -170,11 +176,12 @@ void Lifetimes::collect(const SlabMap &slabs) {
       for (auto [member, offset] : llvm::zip(pack.getMembers(), slab.getOffsets()))
         places[placeIndex[member]].persistent = Persistent{slab.getSymNameAttr(), offset};
     } else if (auto write = dyn_cast<train::WriteOp>(op)) {
-      places[placeIndex[write.getValue()]].persistent = slabs.place(write.getSymbolAttr().getAttr());
+      places[placeIndex[write.getValue()]].persistent =
+          slabs.place(write.getSymbolAttr().getAttr());
     }
   }
-  for (auto [argument, attributes] : llvm::zip(
-           function.getArguments(), llvm::seq<unsigned>(0, function.getNumArguments()))) {
+  for (auto [argument, attributes] :
+       llvm::zip(function.getArguments(), llvm::seq<unsigned>(0, function.getNumArguments()))) {
     auto name = function.getArgAttrOfType<StringAttr>(attributes, "nn.name");
     std::string symbol = name ? name.str() : ("input" + llvm::Twine(attributes)).str();
     places[placeIndex[argument]].persistent =

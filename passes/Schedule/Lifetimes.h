@@ -1,7 +1,8 @@
 //===- Lifetimes.h - Which values share bytes, and for how long -----------===//
 //
-// The analysis behind order-operations, insert-copies and plan-memory. A *place* is a set of values that must or may lie in the same bytes: a view and what
-// it views, an accumulation and what it adds onto, a packed gradient and its slab, a result written over an input that dies.
+// The analysis behind order-operations, insert-copies and plan-memory. A *place* is a set of values
+// that must or may lie in the same bytes: a view and what it views, an accumulation and what it
+// adds onto, a packed gradient and its slab, a result written over an input that dies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +21,14 @@ int64_t bytesOf(mlir::Type tensor);
 
 /// Where a persistent value lies: a symbol, and for a member of a slab its first element there.
 struct Persistent {
-  mlir::StringAttr symbol; ///< a train.slab, train.state or train.parameter outside any slab, or an input ("input:<name>")
+  mlir::StringAttr symbol; ///< a train.slab, train.state or train.parameter outside any slab, or an
+                           ///< input ("input:<name>")
   int64_t element = 0;
   bool operator==(const Persistent &other) const = default;
 };
 
-/// Maps parameters and states to the slab that holds them. Gradient slabs are asked for by category.
+/// Maps parameters and states to the slab that holds them. Gradient slabs are asked for by
+/// category.
 class SlabMap {
 public:
   explicit SlabMap(mlir::ModuleOp module);
@@ -45,7 +48,8 @@ struct Place {
   bool isInput = false;        ///< a function argument: written by the caller
 };
 
-/// The places of a function whose body is launches, views and train ops. Values are numbered by the launches around them.
+/// The places of a function whose body is launches, views and train ops. Values are numbered by the
+/// launches around them.
 class Lifetimes {
 public:
   Lifetimes(train::FuncOp function, const SlabMap &slabs);
@@ -64,14 +68,17 @@ private:
     llvm::SmallVector<std::pair<unsigned, unsigned>> reusable;
   };
 
-  const KernelFacts &factsOf(exec::LaunchOp launch) const { return kernels.find(launch.getKernelAttr().getAttr())->second; }
+  const KernelFacts &factsOf(exec::LaunchOp launch) const {
+    return kernels.find(launch.getKernelAttr().getAttr())->second;
+  }
   void readKernels();
   void numberValues();
   void uniteRequired();
   void uniteReusable();
   void collect(const SlabMap &slabs);
 
-  /// The last launch that reads any value of the class of `value`; the number of launches if the function returns or writes it.
+  /// The last launch that reads any value of the class of `value`; the number of launches if the
+  /// function returns or writes it.
   int64_t lastUse(mlir::Value value) const;
   bool isFixed(mlir::Value value) const { return fixed.contains(classes.getLeaderValue(value)); }
   void unite(mlir::Value a, mlir::Value b);
@@ -80,9 +87,10 @@ private:
   llvm::DenseMap<mlir::StringAttr, KernelFacts> kernels;
   llvm::SmallVector<exec::LaunchOp> launches;
   llvm::DenseMap<mlir::Operation *, int64_t> launchNumber;
-  llvm::EquivalenceClasses<mlir::Value> classes; // membership only; never iterated to decide anything
-  llvm::DenseSet<mlir::Value> fixed;                   // leaders of classes whose place is persistent
-  llvm::SmallVector<mlir::Value> values;               // in program order
+  llvm::EquivalenceClasses<mlir::Value>
+      classes;                           // membership only; never iterated to decide anything
+  llvm::DenseSet<mlir::Value> fixed;     // leaders of classes whose place is persistent
+  llvm::SmallVector<mlir::Value> values; // in program order
   llvm::SmallVector<Place> places;
   llvm::DenseMap<mlir::Value, unsigned> placeIndex;
   int64_t reused = 0;
@@ -91,7 +99,8 @@ private:
 /// The kernel a launch runs.
 exec::KernelOp kernelOf(exec::LaunchOp launch);
 
-/// The operand a kernel's first result must be placed over (gradient accumulation in a matrix product), if any.
+/// The operand a kernel's first result must be placed over (gradient accumulation in a matrix
+/// product), if any.
 std::optional<unsigned> accumulatedOperand(exec::KernelOp kernel);
 
 /// Whether the op is an alias: same bytes, other shape.

@@ -1,13 +1,16 @@
 //===- OrderOperations.cpp - The order of launches ------------------------===//
 //
-// Two orders are tried and the one with the lower peak of transient memory stays; of equal ones the first, because program order keeps a value's
-// consumer close to its producer, where caches still hold it.
+// Two orders are tried and the one with the lower peak of transient memory stays; of equal ones the
+// first, because program order keeps a value's consumer close to its producer, where caches still
+// hold it.
 //
 //   1. program order, made legal;
-//   2. greedy: of the launches whose operands are ready, the one that frees the most bytes net of what it allocates, ties in program order.
+//   2. greedy: of the launches whose operands are ready, the one that frees the most bytes net of
+//   what it allocates, ties in program order.
 //
-// Legal means: operands first, and a launch whose result is written over a parameter or state comes after every launch that reads the old value.
-// Reads, views and packs take no time; they follow their operands.
+// Legal means: operands first, and a launch whose result is written over a parameter or state comes
+// after every launch that reads the old value. Reads, views and packs take no time; they follow
+// their operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +43,8 @@ class DependencyGraph {
 public:
   DependencyGraph(mlir::Block &body, const SlabMap &slabs);
 
-  /// A topological order; `greedy` picks by memory, otherwise by program order. Empty if there is a cycle.
+  /// A topological order; `greedy` picks by memory, otherwise by program order. Empty if there is a
+  /// cycle.
   SmallVector<Operation *> schedule(bool greedy) const;
 
 private:
@@ -81,7 +85,8 @@ DependencyGraph::DependencyGraph(mlir::Block &body, const SlabMap &slabs) {
   }
 }
 
-int64_t DependencyGraph::netBytesFreed(Operation *op, const DenseMap<Value, unsigned> &usesLeft) const {
+int64_t DependencyGraph::netBytesFreed(Operation *op,
+                                       const DenseMap<Value, unsigned> &usesLeft) const {
   if (!isa<exec::LaunchOp>(op))
     return std::numeric_limits<int64_t>::max(); // takes no memory and no time
   int64_t net = 0;
@@ -132,9 +137,10 @@ SmallVector<Operation *> DependencyGraph::schedule(bool greedy) const {
         --usesLeft[operand];
     for (Operation *later : after.lookup(op))
       if (--missing[later] == 0)
-        ready.insert(llvm::upper_bound(ready, later,
-                                       [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); }),
-                     later);
+        ready.insert(
+            llvm::upper_bound(ready, later,
+                              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); }),
+            later);
   }
   if (order.size() != ops.size())
     order.clear();
@@ -148,7 +154,8 @@ LogicalResult OrderOperations::order(train::FuncOp function) {
   SmallVector<Operation *> byProgram = graph.schedule(/*greedy=*/false);
   SmallVector<Operation *> byMemory = graph.schedule(/*greedy=*/true);
   if (byProgram.empty() && !body.without_terminator().empty())
-    return function.emitError("no legal order: a launch reads the old value of a state that it also needs the new value of");
+    return function.emitError("no legal order: a launch reads the old value of a state that it "
+                              "also needs the new value of");
   auto apply = [&](ArrayRef<Operation *> order) {
     for (Operation *op : order)
       op->moveBefore(body.getTerminator());

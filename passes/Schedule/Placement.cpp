@@ -1,6 +1,7 @@
 //===- Placement.cpp - Offsets for buffers with known lifetimes -----------===//
 //
-// Knows sizes and lifetimes only, so that it can be tested on its own (test/passes/Schedule/PlacementTest.cpp checks it against brute force).
+// Knows sizes and lifetimes only, so that it can be tested on its own
+// (test/passes/Schedule/PlacementTest.cpp checks it against brute force).
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +41,9 @@ int64_t schedule::place(llvm::MutableArrayRef<Slot> slots) {
     }
     slot.offset = bestOffset >= 0 ? bestOffset : floor;
     end = std::max(end, slot.offset + slot.bytes);
-    placed.insert(llvm::upper_bound(placed, index,
-                                    [&](unsigned a, unsigned b) { return slots[a].offset < slots[b].offset; }),
+    placed.insert(llvm::upper_bound(
+                      placed, index,
+                      [&](unsigned a, unsigned b) { return slots[a].offset < slots[b].offset; }),
                   index);
   }
   return end;
@@ -67,7 +69,8 @@ TransientSlots schedule::transientSlots(const Lifetimes &lifetimes) {
   for (auto [index, place] : llvm::enumerate(lifetimes.getPlaces())) {
     if (place.persistent)
       continue;
-    result.slots.push_back({static_cast<int64_t>(llvm::alignTo(place.bytes, alignment)), place.first, place.last, 0});
+    result.slots.push_back(
+        {static_cast<int64_t>(llvm::alignTo(place.bytes, alignment)), place.first, place.last, 0});
     result.places.push_back(index);
   }
   return result;

@@ -21,10 +21,12 @@ struct Slot {
   int64_t offset = 0;          ///< out
 };
 
-/// Gives each slot an offset such that slots alive at the same time do not overlap; returns the end of the highest slot.
+/// Gives each slot an offset such that slots alive at the same time do not overlap; returns the end
+/// of the highest slot.
 ///
-/// Greedy by size: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", arXiv:2001.03288, section 5. Blocks are placed from the
-/// largest to the smallest, each in the smallest gap that fits between those already placed that are alive with it.
+/// Greedy by size: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference",
+/// arXiv:2001.03288, section 5. Blocks are placed from the largest to the smallest, each in the
+/// smallest gap that fits between those already placed that are alive with it.
 int64_t place(llvm::MutableArrayRef<Slot> slots);
 
 /// The largest sum of slot sizes alive at one step: no placement can be smaller.

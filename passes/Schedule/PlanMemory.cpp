@@ -2,12 +2,15 @@
 //
 // From tensors by value to launches on buffers:
 //
-//   1. Persistent part, in this order: parameter slabs, gradient slabs, optimizer slabs, what is in no slab (frozen parameters, counters), inputs.
-//   2. Transient part: one region behind it, shared by all functions, each placed by lifetime on its own (Placement.h).
+//   1. Persistent part, in this order: parameter slabs, gradient slabs, optimizer slabs, what is in
+//   no slab (frozen parameters, counters), inputs.
+//   2. Transient part: one region behind it, shared by all functions, each placed by lifetime on
+//   its own (Placement.h).
 //   3. Each train.func becomes an exec.program of exec.run; train symbols become exec.storage.
 //
-// The arena is exactly as large as what is placed, so the planned peak is the measured one. A value that lives across the launch that computes the loss is
-// an activation, any other transient one is workspace.
+// The arena is exactly as large as what is placed, so the planned peak is the measured one. A value
+// that lives across the launch that computes the loss is an activation, any other transient one is
+// workspace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,14 +44,16 @@ private:
   int64_t offsetOf(const Persistent &place) const {
     return offsets.lookup(place.symbol) + 4 * place.element; // slabs are f32
   }
-  void declareStorage(StringRef name, StringRef category, int64_t offset, Type type, ArrayRef<NamedAttribute> extra);
+  void declareStorage(StringRef name, StringRef category, int64_t offset, Type type,
+                      ArrayRef<NamedAttribute> extra);
   void declareSymbols();
   void placeTransient(train::FuncOp function, TransientSlots &transient);
   void buildProgram(train::FuncOp function, const TransientSlots &transient);
   void buildArena();
 
   std::optional<SlabMap> slabs;
-  llvm::MapVector<StringAttr, int64_t> offsets; // symbols and "input:<name>" to bytes from the arena's start
+  llvm::MapVector<StringAttr, int64_t>
+      offsets; // symbols and "input:<name>" to bytes from the arena's start
   int64_t end = 0;
   struct Totals {
     int64_t parameters = 0, gradients = 0, optimizer = 0, inputs = 0, persistent = 0;
@@ -61,7 +66,8 @@ private:
 void PlanMemory::declareStorage(StringRef name, StringRef category, int64_t offset, Type type,
                                 ArrayRef<NamedAttribute> extra) {
   OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
-  auto storage = exec::StorageOp::create(builder, getOperation().getLoc(), name, category, offset, type);
+  auto storage =
+      exec::StorageOp::create(builder, getOperation().getLoc(), name, category, offset, type);
   for (NamedAttribute attribute : extra)
     storage->setAttr(attribute.getName(), attribute.getValue());
 }
@@ -116,8 +122,11 @@ void PlanMemory::declareSymbols() {
 
   for (auto slab : module.getOps<train::SlabOp>()) {
     symbols.push_back(slab);
-    declarations.push_back({slab.getSymName().str(), ("slab." + slab.getCategory()).str(),
-                            offsets.lookup(slab.getSymNameAttr()), slab.getType(), {}});
+    declarations.push_back({slab.getSymName().str(),
+                            ("slab." + slab.getCategory()).str(),
+                            offsets.lookup(slab.getSymNameAttr()),
+                            slab.getType(),
+                            {}});
     if (slab.getCategory() == "gradients")
       for (auto [member, element] :
            llvm::zip(slab.getMembers().getAsRange<FlatSymbolRefAttr>(), slab.getOffsets()))
@@ -125,8 +134,10 @@ void PlanMemory::declareSymbols() {
   }
   for (auto parameter : module.getOps<train::ParameterOp>()) {
     symbols.push_back(parameter);
-    Declaration declaration{parameter.getSymName().str(), "parameters",
-                            offsetOf(slabs->place(parameter.getSymNameAttr())), parameter.getType(),
+    Declaration declaration{parameter.getSymName().str(),
+                            "parameters",
+                            offsetOf(slabs->place(parameter.getSymNameAttr())),
+                            parameter.getType(),
                             {builder.getNamedAttr("init", parameter.getInit()),
                              builder.getNamedAttr("rate_scale", parameter.getRateScaleAttr()),
                              builder.getNamedAttr("weight_decay", parameter.getWeightDecayAttr())}};
@@ -135,13 +146,17 @@ void PlanMemory::declareSymbols() {
     if (parameter.getGroupAttr())
       declaration.extra.push_back(builder.getNamedAttr("group", parameter.getGroupAttr()));
     if (auto gradient = gradientOf.find(parameter.getSymNameAttr()); gradient != gradientOf.end())
-      declaration.extra.push_back(builder.getNamedAttr("gradient", builder.getI64IntegerAttr(gradient->second)));
+      declaration.extra.push_back(
+          builder.getNamedAttr("gradient", builder.getI64IntegerAttr(gradient->second)));
     declarations.push_back(std::move(declaration));
   }
   for (auto state : module.getOps<train::StateOp>()) {
     symbols.push_back(state);
-    Declaration declaration{state.getSymName().str(), "optimizer", offsetOf(slabs->place(state.getSymNameAttr())),
-                            state.getType(), {builder.getNamedAttr("initial", state.getInitialAttr())}};
+    Declaration declaration{state.getSymName().str(),
+                            "optimizer",
+                            offsetOf(slabs->place(state.getSymNameAttr())),
+                            state.getType(),
+                            {builder.getNamedAttr("initial", state.getInitialAttr())}};
     if (state.getParameterAttr())
       declaration.extra.push_back(builder.getNamedAttr("parameter", state.getParameterAttr()));
     declarations.push_back(std::move(declaration));
@@ -156,13 +171,15 @@ void PlanMemory::declareSymbols() {
       SmallVector<NamedAttribute> extra;
       if (auto attributes = function.getArgAttrDict(argument.getArgNumber()))
         llvm::append_range(extra, attributes);
-      declarations.push_back({symbol.str(), "inputs", offsets.lookup(symbol), argument.getType(), extra});
+      declarations.push_back(
+          {symbol.str(), "inputs", offsets.lookup(symbol), argument.getType(), extra});
     }
   }
   for (Operation *symbol : symbols)
     symbol->erase();
   for (Declaration &declaration : declarations)
-    declareStorage(declaration.name, declaration.category, declaration.offset, declaration.type, declaration.extra);
+    declareStorage(declaration.name, declaration.category, declaration.offset, declaration.type,
+                   declaration.extra);
 }
 
 void PlanMemory::placeTransient(train::FuncOp function, TransientSlots &transient) {
@@ -178,8 +195,8 @@ static int64_t lossLaunch(train::FuncOp function, const Lifetimes &lifetimes) {
   return lifetimes.placeOf(function.getReturn().getValues()[0]).first;
 }
 
-/// The source op that computes a value: of a launch's result, the one its kernel yields there. Kernels are shared, so the launch's own list of sources says
-/// which instance it is.
+/// The source op that computes a value: of a launch's result, the one its kernel yields there.
+/// Kernels are shared, so the launch's own list of sources says which instance it is.
 static std::string sourceOf(Value value) {
   auto launch = value.getDefiningOp<exec::LaunchOp>();
   if (!launch)
@@ -205,7 +222,8 @@ void PlanMemory::buildProgram(train::FuncOp function, const TransientSlots &tran
   OpBuilder builder = OpBuilder::atBlockEnd(&program.getBody().emplaceBlock());
   int64_t loss = lossLaunch(function, lifetimes);
 
-  // What is alive at the step with the most bytes makes the activations and workspace of the report.
+  // What is alive at the step with the most bytes makes the activations and workspace of the
+  // report.
   std::vector<int64_t> alive(lifetimes.getLaunches().size() + 1, 0), activations(alive);
   auto isActivation = [&](const Place &place) { return place.first <= loss && place.last > loss; };
   for (auto [slot, index] : llvm::zip_equal(transient.slots, transient.places))
@@ -250,7 +268,8 @@ void PlanMemory::buildProgram(train::FuncOp function, const TransientSlots &tran
     ++launches;
   }
   train::ReturnOp ret = function.getReturn();
-  for (auto [name, value] : llvm::zip_equal(ret.getNames().getAsRange<StringAttr>(), ret.getValues()))
+  for (auto [name, value] :
+       llvm::zip_equal(ret.getNames().getAsRange<StringAttr>(), ret.getValues()))
     exec::OutputOp::create(builder, ret.getLoc(), name, bufferOf(value));
 }
 
@@ -260,7 +279,8 @@ void PlanMemory::buildArena() {
   exec::ArenaOp::create(builder, getOperation().getLoc(), size, totals.persistent,
                         totals.persistent + totals.lowerBound, totals.parameters, totals.gradients,
                         totals.optimizer, totals.activations,
-                        size - totals.parameters - totals.gradients - totals.optimizer - totals.activations);
+                        size - totals.parameters - totals.gradients - totals.optimizer -
+                            totals.activations);
   peak += size;
   bound += totals.persistent + totals.lowerBound;
 }

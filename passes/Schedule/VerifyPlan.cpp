@@ -1,7 +1,8 @@
 //===- VerifyPlan.cpp - The end of the Schedule phase ---------------------===//
 //
-// Checks the plan against what programs do, without asking how it was made: places inside the arena, aligned, no launch writing bytes that another live
-// buffer or its own other operands hold unless the kernel allows that pair, every buffer defined before it is read.
+// Checks the plan against what programs do, without asking how it was made: places inside the
+// arena, aligned, no launch writing bytes that another live buffer or its own other operands hold
+// unless the kernel allows that pair, every buffer defined before it is read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +68,8 @@ LogicalResult VerifyPlan::verifyRun(exec::RunOp run, int64_t number) {
   if (std::optional<unsigned> operand = accumulatedOperand(kernel)) {
     allowed.emplace_back(0, *operand);
     if (rangeOf(run.getOutputs()[0]).begin != rangeOf(run.getInputs()[*operand]).begin)
-      return run.emitOpError() << "accumulates onto operand " << *operand << " but its result lies elsewhere";
+      return run.emitOpError() << "accumulates onto operand " << *operand
+                               << " but its result lies elsewhere";
   }
   for (auto [index, output] : llvm::enumerate(run.getOutputs())) {
     ByteRange written = rangeOf(output);
@@ -79,13 +81,16 @@ LogicalResult VerifyPlan::verifyRun(exec::RunOp run, int64_t number) {
                                  << ", which kernel @" << run.getKernel() << " does not allow";
     for (auto [other, second] : llvm::enumerate(run.getOutputs()))
       if (other != index && written.overlaps(rangeOf(second)))
-        return run.emitOpError() << "has results " << index << " and " << other << " in the same bytes";
+        return run.emitOpError() << "has results " << index << " and " << other
+                                 << " in the same bytes";
   }
   for (Value operand : run->getOperands())
     if (auto buffer = operand.getDefiningOp<exec::BufferOp>())
-      if (number < static_cast<int64_t>(buffer.getFirst()) || number > static_cast<int64_t>(buffer.getLast()))
-        return run.emitOpError() << "is launch " << number << " but uses a buffer that lives during ["
-                                 << buffer.getFirst() << ", " << buffer.getLast() << "]";
+      if (number < static_cast<int64_t>(buffer.getFirst()) ||
+          number > static_cast<int64_t>(buffer.getLast()))
+        return run.emitOpError() << "is launch " << number
+                                 << " but uses a buffer that lives during [" << buffer.getFirst()
+                                 << ", " << buffer.getLast() << "]";
   return success();
 }
 
@@ -96,10 +101,11 @@ LogicalResult VerifyPlan::verifyProgram(exec::ProgramOp program) {
       continue;
     ByteRange range = rangeOf(op.getResult(0));
     if (range.begin < 0 || range.end > static_cast<int64_t>(arena.getSize()))
-      return op.emitOpError() << "lies at [" << range.begin << ", " << range.end << ") but the arena has "
-                              << arena.getSize() << " bytes";
+      return op.emitOpError() << "lies at [" << range.begin << ", " << range.end
+                              << ") but the arena has " << arena.getSize() << " bytes";
     if (range.begin % alignment)
-      return op.emitOpError() << "starts at byte " << range.begin << ", which is not a multiple of " << alignment;
+      return op.emitOpError() << "starts at byte " << range.begin << ", which is not a multiple of "
+                              << alignment;
     auto buffer = dyn_cast<exec::BufferOp>(op);
     if (!buffer)
       continue;
@@ -107,10 +113,12 @@ LogicalResult VerifyPlan::verifyProgram(exec::ProgramOp program) {
       return op.emitOpError("lies in the persistent part of the arena");
     for (exec::BufferOp other : buffers) {
       bool sameTime = buffer.getFirst() <= other.getLast() && other.getFirst() <= buffer.getLast();
-      bool samePlace = buffer.getOffset() == other.getOffset() && buffer.getFirst() == other.getFirst() &&
+      bool samePlace = buffer.getOffset() == other.getOffset() &&
+                       buffer.getFirst() == other.getFirst() &&
                        buffer.getLast() == other.getLast(); // two views of one place
       if (sameTime && !samePlace && range.overlaps(rangeOf(other.getBuffer())))
-        return buffer.emitOpError() << "overlaps a buffer that lives at the same time, at byte " << other.getOffset();
+        return buffer.emitOpError()
+               << "overlaps a buffer that lives at the same time, at byte " << other.getOffset();
     }
     buffers.push_back(buffer);
   }

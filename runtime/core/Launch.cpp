@@ -22,8 +22,7 @@ int descent::defaultThreads() {
 }
 
 /// Calls `body` on this thread while the others of the context's team follow its launches.
-template <typename Body>
-static void inSession(descent_context &context, Body body) {
+template <typename Body> static void inSession(descent_context &context, Body body) {
   if (context.threads == 1 || context.inSession)
     return body();
 #pragma omp parallel num_threads(context.threads)

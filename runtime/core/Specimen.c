@@ -5,9 +5,10 @@
  *     update     = m <- 0.9 m + gradient / loss_weight;  parameter <- parameter - lr m
  *
  * It shows every table of descent/abi.h and is what the runtime's tests train. Things to see:
- *   - persistent values come first in the arena and in slabs: parameters, gradients and momenta each form one block with the
- *     same order of members, so that `update` is one flat kernel;
- *   - a kernel works on tasks [first, last) and gives the same bits for any split: every sum has one owner and a fixed order;
+ *   - persistent values come first in the arena and in slabs: parameters, gradients and momenta
+ * each form one block with the same order of members, so that `update` is one flat kernel;
+ *   - a kernel works on tasks [first, last) and gives the same bits for any split: every sum has
+ * one owner and a fixed order;
  *   - functions contain nothing but launches on buffers at fixed places;
  *   - the gradient that stays behind is that of the sum; one place divides by the weight.
  */
@@ -19,31 +20,32 @@ enum { Batch = 8, Features = 3, ParameterCount = 2 * 64 / 4 };
 
 /* The arena's plan: everything at a multiple of 64 bytes. */
 enum {
-  AtW = 0,             /* f32 [3, 1] */
-  AtB = 64,            /* f32 [1] */
-  AtGradientW = 128,   /* gradients, in the order of the parameters */
+  AtW = 0,           /* f32 [3, 1] */
+  AtB = 64,          /* f32 [1] */
+  AtGradientW = 128, /* gradients, in the order of the parameters */
   AtGradientB = 192,
-  AtMomentumW = 256,   /* momenta, in the order of the parameters */
+  AtMomentumW = 256, /* momenta, in the order of the parameters */
   AtMomentumB = 320,
-  AtStep = 384,        /* i64 */
+  AtStep = 384, /* i64 */
   PersistentBytes = 448,
-  AtX = 448,           /* f32 [8, 3] */
-  AtY = 576,           /* f32 [8, 1] */
-  AtRowWeights = 640,  /* f32 [8] */
-  AtRng = 704,         /* i32 [4]; nothing random here, the input is part of every program */
-  AtPrediction = 768,  /* f32 [8, 1] */
-  AtError = 832,       /* f32 [8]: weight * (prediction - y) */
-  AtLossSum = 896,     /* f32 each */
+  AtX = 448,          /* f32 [8, 3] */
+  AtY = 576,          /* f32 [8, 1] */
+  AtRowWeights = 640, /* f32 [8] */
+  AtRng = 704,        /* i32 [4]; nothing random here, the input is part of every program */
+  AtPrediction = 768, /* f32 [8, 1] */
+  AtError = 832,      /* f32 [8]: weight * (prediction - y) */
+  AtLossSum = 896,    /* f32 each */
   AtLossWeight = 960,
   AtNorm = 1024,
   AtRate = 1088,
-  AtCommitted = 1152,  /* i1 */
+  AtCommitted = 1152, /* i1 */
   ArenaBytes = 1216
 };
 
 /* Kernels. A row is a task. */
 static void predict(void *const *buffers, int64_t first, int64_t last, void *scratch) {
-  const float *x = buffers[0], *w = buffers[1], *b = buffers[2], *y = buffers[3], *weights = buffers[4];
+  const float *x = buffers[0], *w = buffers[1], *b = buffers[2], *y = buffers[3],
+              *weights = buffers[4];
   float *prediction = buffers[5], *error = buffers[6];
   (void)scratch;
   for (int64_t row = first; row < last; ++row) {
@@ -86,7 +88,8 @@ static void gradient(void *const *buffers, int64_t first, int64_t last, void *sc
   }
 }
 
-/* One task: norm of the mean gradient, schedule (warm-up over ten steps), and the decision to commit. */
+/* One task: norm of the mean gradient, schedule (warm-up over ten steps), and the decision to
+ * commit. */
 static void decide(void *const *buffers, int64_t first, int64_t last, void *scratch) {
   const float *slab = buffers[0], *weight = buffers[1];
   float *norm = buffers[2], *rate = buffers[3];
@@ -117,33 +120,58 @@ static void update(void *const *buffers, int64_t first, int64_t last, void *scra
 }
 
 static const descent_kernel kernels[] = {
-    {"predict_8x3", "nn.matmul, nn.add, nn.sub, nn.mul", predict, Batch, 0, 2.0 * Batch * Features, 4.0 * Batch * (Features + 5)},
+    {"predict_8x3", "nn.matmul, nn.add, nn.sub, nn.mul", predict, Batch, 0, 2.0 * Batch *Features,
+     4.0 * Batch *(Features + 5)},
     {"loss_8", "nn.mse", loss, 1, 0, 4.0 * Batch, 12.0 * Batch},
-    {"gradient_8x3", "gradient of nn.matmul, gradient of nn.add", gradient, Features + 1, 64, 4.0 * Batch * (Features + 1), 4.0 * Batch * (Features + 1)},
-    {"decide", "train.norm, train.schedule", decide, 1, 0, 2.0 * ParameterCount, 4.0 * ParameterCount},
-    {"sgd_32", "train.update w, train.update b", update, ParameterCount / 16, 0, 4.0 * ParameterCount, 20.0 * ParameterCount},
+    {"gradient_8x3", "gradient of nn.matmul, gradient of nn.add", gradient, Features + 1, 64,
+     4.0 * Batch *(Features + 1), 4.0 * Batch *(Features + 1)},
+    {"decide", "train.norm, train.schedule", decide, 1, 0, 2.0 * ParameterCount,
+     4.0 * ParameterCount},
+    {"sgd_32", "train.update w, train.update b", update, ParameterCount / 16, 0,
+     4.0 * ParameterCount, 20.0 * ParameterCount},
 };
 
 static void forward(descent_context *context, uint8_t *arena) {
-  void *predictBuffers[] = {arena + AtX, arena + AtW, arena + AtB, arena + AtY, arena + AtRowWeights, arena + AtPrediction, arena + AtError};
+  void *predictBuffers[] = {arena + AtX,          arena + AtW,          arena + AtB,    arena + AtY,
+                            arena + AtRowWeights, arena + AtPrediction, arena + AtError};
   descent_launch(context, &kernels[0], predictBuffers);
-  void *lossBuffers[] = {arena + AtPrediction, arena + AtY, arena + AtRowWeights, arena + AtLossSum, arena + AtLossWeight};
+  void *lossBuffers[] = {arena + AtPrediction, arena + AtY, arena + AtRowWeights, arena + AtLossSum,
+                         arena + AtLossWeight};
   descent_launch(context, &kernels[1], lossBuffers);
 }
 
 static void step(descent_context *context, uint8_t *arena) {
   forward(context, arena);
-  void *gradientBuffers[] = {arena + AtX, arena + AtError, arena + AtGradientW, arena + AtGradientB};
+  void *gradientBuffers[] = {arena + AtX, arena + AtError, arena + AtGradientW,
+                             arena + AtGradientB};
   descent_launch(context, &kernels[2], gradientBuffers);
-  void *decideBuffers[] = {arena + AtGradientW, arena + AtLossWeight, arena + AtNorm, arena + AtRate, arena + AtStep, arena + AtCommitted};
+  void *decideBuffers[] = {arena + AtGradientW, arena + AtLossWeight, arena + AtNorm,
+                           arena + AtRate,      arena + AtStep,       arena + AtCommitted};
   descent_launch(context, &kernels[3], decideBuffers);
-  void *updateBuffers[] = {arena + AtGradientW, arena + AtLossWeight, arena + AtRate, arena + AtCommitted, arena + AtW, arena + AtMomentumW};
+  void *updateBuffers[] = {arena + AtGradientW, arena + AtLossWeight, arena + AtRate,
+                           arena + AtCommitted, arena + AtW,          arena + AtMomentumW};
   descent_launch(context, &kernels[4], updateBuffers);
 }
 
 static const descent_parameter parameters[] = {
-    {{"w", DESCENT_F32, 2, {Features, 1}, AtW, 4 * Features}, DESCENT_INIT_NORMAL, 1, 0.0, 0.1, AtGradientW, "default", 1.0, 0.0},
-    {{"b", DESCENT_F32, 1, {1}, AtB, 4}, DESCENT_INIT_CONSTANT, 1, 0.0, 0.0, AtGradientB, "default", 1.0, 0.0},
+    {{"w", DESCENT_F32, 2, {Features, 1}, AtW, 4 * Features},
+     DESCENT_INIT_NORMAL,
+     1,
+     0.0,
+     0.1,
+     AtGradientW,
+     "default",
+     1.0,
+     0.0},
+    {{"b", DESCENT_F32, 1, {1}, AtB, 4},
+     DESCENT_INIT_CONSTANT,
+     1,
+     0.0,
+     0.0,
+     AtGradientB,
+     "default",
+     1.0,
+     0.0},
 };
 
 static const descent_state states[] = {
@@ -153,15 +181,31 @@ static const descent_state states[] = {
 };
 
 static const descent_input inputs[] = {
-    {{"x", DESCENT_F32, 2, {Batch, Features}, AtX, 4 * Batch * Features}, DESCENT_INPUT_DATA, 0, 0, 0, 0, 0, 0},
+    {{"x", DESCENT_F32, 2, {Batch, Features}, AtX, 4 * Batch *Features},
+     DESCENT_INPUT_DATA,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0},
     {{"y", DESCENT_F32, 2, {Batch, 1}, AtY, 4 * Batch}, DESCENT_INPUT_TARGET, 0, 0, 0, 0, 0, 0},
-    {{"row_weights", DESCENT_F32, 1, {Batch}, AtRowWeights, 4 * Batch}, DESCENT_INPUT_ROW_WEIGHTS, 0, 0, 0, 0, 0, 0},
+    {{"row_weights", DESCENT_F32, 1, {Batch}, AtRowWeights, 4 * Batch},
+     DESCENT_INPUT_ROW_WEIGHTS,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0},
     {{"rng", DESCENT_I32, 1, {4}, AtRng, 16}, DESCENT_INPUT_RNG, 0, 0, 0, 0, 0, 0},
 };
 
 static const descent_tensor stepOutputs[] = {
-    {"loss_sum", DESCENT_F32, 0, {0}, AtLossSum, 4},      {"loss_weight", DESCENT_F32, 0, {0}, AtLossWeight, 4},
-    {"grad_norm", DESCENT_F32, 0, {0}, AtNorm, 4},        {"learning_rate", DESCENT_F32, 0, {0}, AtRate, 4},
+    {"loss_sum", DESCENT_F32, 0, {0}, AtLossSum, 4},
+    {"loss_weight", DESCENT_F32, 0, {0}, AtLossWeight, 4},
+    {"grad_norm", DESCENT_F32, 0, {0}, AtNorm, 4},
+    {"learning_rate", DESCENT_F32, 0, {0}, AtRate, 4},
     {"committed", DESCENT_I1, 0, {0}, AtCommitted, 1},
 };
 
@@ -177,8 +221,9 @@ static const descent_function functions[] = {
 };
 
 static const descent_setting settings[] = {
-    {"batch.size", "8"},        {"data.format", "npz"},     {"data.inputs", "inputs"}, {"data.targets", "targets"},
-    {"data.validation", "0.2"}, {"optimizer.kind", "sgd"}, {"run.seed", "0"},         {"schedule.steps", "200"},
+    {"batch.size", "8"},         {"data.format", "npz"},     {"data.inputs", "inputs"},
+    {"data.targets", "targets"}, {"data.validation", "0.2"}, {"optimizer.kind", "sgd"},
+    {"run.seed", "0"},           {"schedule.steps", "200"},
 };
 
 /* The assembler name is what the runtime looks for. */

@@ -32,8 +32,7 @@ using namespace descent;
 static void relax() { __builtin_ia32_pause(); }
 
 /// Returns when `done()`, or after about a tenth of a millisecond.
-template <typename Done>
-static bool spin(Done done) {
+template <typename Done> static bool spin(Done done) {
   // Some 20 microseconds, depending on the processor's idea of a pause.
   for (int i = 0; i < 1000; ++i) {
     if (done())

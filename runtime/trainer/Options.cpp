@@ -102,8 +102,8 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
 
   std::string describe;
   bool noShuffle = false, version = false;
-  CLI::App app(fmt::format("Trains the model '{}', compiled by {}.", program.name,
-                           program.compiler));
+  CLI::App app(
+      fmt::format("Trains the model '{}', compiled by {}.", program.name, program.compiler));
   app.name(argc > 0 ? argv[0] : "train");
   app.get_formatter()->column_width(34);
   app.option_defaults()->always_capture_default(false);

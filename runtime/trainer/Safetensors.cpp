@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/trainer/Safetensors.h"
-#include "runtime/core/Program.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/File.h"
+#include "runtime/core/Program.h"
 
 #include "descent/abi.h"
 
@@ -270,8 +270,8 @@ void SafetensorsReader::verifyChecksum() const {
 SafetensorsWriter::SafetensorsWriter(std::vector<SafetensorsTensor> list, const Metadata &metadata,
                                      bool withChecksum)
     : tensors(std::move(list)), checksum(withChecksum) {
-  // The order of the safetensors library: wide elements first, which keeps every tensor aligned, then by name, so that the file does not depend on the order
-  // of declaration.
+  // The order of the safetensors library: wide elements first, which keeps every tensor aligned,
+  // then by name, so that the file does not depend on the order of declaration.
   std::stable_sort(tensors.begin(), tensors.end(), [](const auto &a, const auto &b) {
     uint64_t wideA = elementBytes(a.dtype), wideB = elementBytes(b.dtype);
     return wideA != wideB ? wideA > wideB : safetensorsName(a.name) < safetensorsName(b.name);

@@ -1,18 +1,20 @@
 //===- ProgramJitTest.cpp - Programs through the real code generator ------===//
 //
-// Each .mlir file beside this one is a function of nn ops. It goes through the Fusion phase and the kernel generators, runs in this process, and
-// every result is compared with the double-precision reference of the ops as they were written. Then it runs again in ways that must not
-// change a bit: tasks one by one, tasks backwards, results over operands that die.
+// Each .mlir file beside this one is a function of nn ops. It goes through the Fusion phase and the
+// kernel generators, runs in this process, and every result is compared with the double-precision
+// reference of the ops as they were written. Then it runs again in ways that must not change a bit:
+// tasks one by one, tasks backwards, results over operands that die.
 //
-// Tolerance: a value is a sum of products over at most a few hundred terms, through a few such sums in a row. Random rounding errors of f32
-// (2^-24 each) grow with the square root of that number; 2^-24 * 256 of the tensor's largest element leaves a margin of about four.
+// Tolerance: a value is a sum of products over at most a few hundred terms, through a few such sums
+// in a row. Random rounding errors of f32 (2^-24 each) grow with the square root of that number;
+// 2^-24 * 256 of the tensor's largest element leaves a margin of about four.
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/Target/ProgramJit.h"
 #include "compiler/Pipelines/Pipelines.h"
 #include "compiler/Pipelines/Register.h"
 #include "compiler/Reference/Interpreter.h"
-#include "compiler/Target/ProgramJit.h"
 #include "dialects/NN/NN.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -38,12 +40,14 @@ MLIRContext &context() {
   return *context;
 }
 
-/// Indices below 7, or values in [-1, 1) as f32 holds them, so that both sides start from the same numbers.
+/// Indices below 7, or values in [-1, 1) as f32 holds them, so that both sides start from the same
+/// numbers.
 reference::Tensor randomTensor(RankedTensorType type, std::mt19937 &engine) {
   reference::Tensor tensor{std::vector<int64_t>(type.getShape())};
   std::uniform_real_distribution<float> uniform(-1, 1);
   for (double &value : tensor.values)
-    value = type.getElementType().isInteger() ? static_cast<double>(engine() % 7) : static_cast<double>(uniform(engine));
+    value = type.getElementType().isInteger() ? static_cast<double>(engine() % 7)
+                                              : static_cast<double>(uniform(engine));
   return tensor;
 }
 
@@ -85,17 +89,20 @@ TEST_P(ProgramJitTest, MatchesTheReference) {
           ++wrong;
           first = i;
         }
-      EXPECT_EQ(wrong, 0) << "result " << r << ", tolerance " << tolerance << ": element " << first << " is "
-                          << results[r].values[first] << ", expected " << expected[r].values[first];
+      EXPECT_EQ(wrong, 0) << "result " << r << ", tolerance " << tolerance << ": element " << first
+                          << " is " << results[r].values[first] << ", expected "
+                          << expected[r].values[first];
     }
 
-    for (ProgramRunOptions options : {ProgramRunOptions{1, false, false}, ProgramRunOptions{3, true, false},
-                                      ProgramRunOptions{0, false, true}, ProgramRunOptions{1, true, true}}) {
+    for (ProgramRunOptions options :
+         {ProgramRunOptions{1, false, false}, ProgramRunOptions{3, true, false},
+          ProgramRunOptions{0, false, true}, ProgramRunOptions{1, true, true}}) {
       SmallVector<reference::Tensor> again;
       ASSERT_TRUE(succeeded((*program)->run(function.getName(), inputs, again, options)));
       for (size_t r = 0; r < results.size(); ++r)
-        EXPECT_EQ(results[r].values, again[r].values) << "result " << r << " with " << options.tasksPerCall << " tasks a call"
-                                                      << (options.backwards ? ", backwards" : "") << (options.inPlace ? ", in place" : "");
+        EXPECT_EQ(results[r].values, again[r].values)
+            << "result " << r << " with " << options.tasksPerCall << " tasks a call"
+            << (options.backwards ? ", backwards" : "") << (options.inPlace ? ", in place" : "");
     }
   }
 }

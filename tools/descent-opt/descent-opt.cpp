@@ -8,5 +8,6 @@ int main(int argc, char **argv) {
   descent::registerAllPasses();
   mlir::DialectRegistry registry;
   descent::registerAllDialects(registry);
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Descent's optimizer driver\n", registry));
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "Descent's optimizer driver\n", registry));
 }

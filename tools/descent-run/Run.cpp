@@ -27,24 +27,28 @@ using Tensors = SmallVector<Tensor>;
 
 static bool isFloat(Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); }
 
-/// The inputs that the attributes of the arguments ask for. Random ones are keyed by the argument's number.
+/// The inputs that the attributes of the arguments ask for. Random ones are keyed by the argument's
+/// number.
 static FailureOr<Tensors> makeInputs(func::FuncOp function) {
   Tensors inputs;
   for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || !tensor.hasStaticShape())
-      return function.emitError() << "argument " << index << " must be a tensor of static shape to be run, not " << type;
+      return function.emitError() << "argument " << index
+                                  << " must be a tensor of static shape to be run, not " << type;
     if (auto value = function.getArgAttrOfType<ElementsAttr>(index, "check.value")) {
       if (value.getShapedType() != tensor)
-        return function.emitError() << "check.value of argument " << index << " is " << value.getShapedType() << ", not "
-                                    << tensor;
+        return function.emitError() << "check.value of argument " << index << " is "
+                                    << value.getShapedType() << ", not " << tensor;
       inputs.push_back(nn::toReference(value));
       continue;
     }
     double low = isFloat(type) ? -2.0 : 0.0, high = 2.0;
     if (auto range = function.getArgAttrOfType<ArrayAttr>(index, "check.range")) {
-      if (range.size() != 2 || !llvm::all_of(range, [](Attribute bound) { return isa<FloatAttr>(bound); }))
-        return function.emitError() << "check.range of argument " << index << " must be two floats, as in [-1.0, 1.0]";
+      if (range.size() != 2 ||
+          !llvm::all_of(range, [](Attribute bound) { return isa<FloatAttr>(bound); }))
+        return function.emitError()
+               << "check.range of argument " << index << " must be two floats, as in [-1.0, 1.0]";
       low = cast<FloatAttr>(range[0]).getValueAsDouble();
       high = cast<FloatAttr>(range[1]).getValueAsDouble();
     }
@@ -66,8 +70,9 @@ static Tensors makeResultGradients(func::FuncOp function, bool ones) {
   Tensors gradients;
   for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
     if (isFloat(type))
-      gradients.push_back(ones ? Tensor(cast<RankedTensorType>(type).getShape().vec(), 1.0)
-                               : check::randomTensor(cast<RankedTensorType>(type), 1000 + index, -1.0, 1.0));
+      gradients.push_back(
+          ones ? Tensor(cast<RankedTensorType>(type).getShape().vec(), 1.0)
+               : check::randomTensor(cast<RankedTensorType>(type), 1000 + index, -1.0, 1.0));
   return gradients;
 }
 
@@ -129,7 +134,8 @@ LogicalResult descent::printResults(func::FuncOp function, bool gradients) {
 //===----------------------------------------------------------------------===//
 
 /// sum over results of result . gradient.
-static FailureOr<double> scalarLoss(func::FuncOp function, ArrayRef<Tensor> inputs, ArrayRef<Tensor> resultGradients) {
+static FailureOr<double> scalarLoss(func::FuncOp function, ArrayRef<Tensor> inputs,
+                                    ArrayRef<Tensor> resultGradients) {
   FailureOr<Tensors> outputs = evaluate(function, inputs);
   if (failed(outputs))
     return failure();
@@ -160,7 +166,8 @@ static double worstError(const Tensor &actual, const Tensor &expected) {
 /// One line of the table; false above the tolerance.
 static bool report(func::FuncOp function, const std::string &what, double error, double tolerance) {
   bool good = error <= tolerance;
-  llvm::outs() << llvm::format("%-28s %-34s %10.2e  ", function.getSymName().str().c_str(), what.c_str(), error)
+  llvm::outs() << llvm::format("%-28s %-34s %10.2e  ", function.getSymName().str().c_str(),
+                               what.c_str(), error)
                << (good ? "ok" : "WRONG") << "\n";
   return good;
 }
@@ -195,7 +202,8 @@ LogicalResult descent::checkGradients(func::FuncOp function, double tolerance) {
         return failure();
       numeric.values[i] = (*above - *below) / (2.0 * step);
     }
-    good &= report(function, "d argument " + std::to_string(index), worstError((*analytic)[next++], numeric), tolerance);
+    good &= report(function, "d argument " + std::to_string(index),
+                   worstError((*analytic)[next++], numeric), tolerance);
   }
 
   // The same meaning after decomposition: forward, then gradient.
@@ -206,7 +214,8 @@ LogicalResult descent::checkGradients(func::FuncOp function, double tolerance) {
   if (failed(decomposed) || failed(decomposedGradient))
     return failure();
   for (size_t i = 0; i < outputs->size(); ++i)
-    good &= report(function, "decomposed result " + std::to_string(i), worstError((*decomposed)[i], (*outputs)[i]), tolerance);
+    good &= report(function, "decomposed result " + std::to_string(i),
+                   worstError((*decomposed)[i], (*outputs)[i]), tolerance);
   for (size_t i = 0; i < analytic->size(); ++i)
     good &= report(function, "decomposed gradient " + std::to_string(i),
                    worstError((*decomposedGradient)[i], (*analytic)[i]), tolerance);
@@ -254,8 +263,9 @@ static FailureOr<SmallVector<Specimen>> makeSpecimens(func::FuncOp function, boo
 static bool compare(const Specimen &specimen, ArrayRef<Tensor> actual, double tolerance) {
   bool good = true;
   for (auto [index, expected] : llvm::enumerate(specimen.expected))
-    good &= report(specimen.function, ("compiled " + Twine(specimen.what) + " " + Twine(index)).str(),
-                   worstError(actual[index], expected), tolerance);
+    good &=
+        report(specimen.function, ("compiled " + Twine(specimen.what) + " " + Twine(index)).str(),
+               worstError(actual[index], expected), tolerance);
   return good;
 }
 
@@ -280,7 +290,8 @@ LogicalResult descent::checkCompiled(func::FuncOp function, double tolerance) {
     return failure();
   // Kernels of the file's other functions would be compiled as well, once for each function.
   for (auto other : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-    if (llvm::none_of(*specimens, [&](const Specimen &specimen) { return specimen.function == other; }))
+    if (llvm::none_of(*specimens,
+                      [&](const Specimen &specimen) { return specimen.function == other; }))
       other.erase();
   PassManager pm(module.getContext());
   buildFusionPhase(pm);
@@ -300,13 +311,18 @@ LogicalResult descent::checkCompiled(func::FuncOp function, double tolerance) {
     if (failed((*program)->run(name, specimen.inputs, actual)))
       return failure();
     good &= compare(specimen, actual, tolerance);
-    // Threads take tasks in any grouping and order, and the plan lets results lie over operands that die: no bit may depend on either.
+    // Threads take tasks in any grouping and order, and the plan lets results lie over operands
+    // that die: no bit may depend on either.
     Tensors again;
-    if (failed((*program)->run(name, specimen.inputs, again, {/*tasksPerCall=*/1, /*backwards=*/true, /*inPlace=*/true})))
+    if (failed((*program)->run(name, specimen.inputs, again,
+                               {/*tasksPerCall=*/1, /*backwards=*/true, /*inPlace=*/true})))
       return failure();
     for (auto [index, first, second] : llvm::enumerate(actual, again))
-      if (std::memcmp(first.values.data(), second.values.data(), first.values.size() * sizeof(double)) != 0)
-        good &= report(specimen.function, ("bits of " + Twine(specimen.what) + " " + Twine(index)).str(), INFINITY, 0.0);
+      if (std::memcmp(first.values.data(), second.values.data(),
+                      first.values.size() * sizeof(double)) != 0)
+        good &=
+            report(specimen.function,
+                   ("bits of " + Twine(specimen.what) + " " + Twine(index)).str(), INFINITY, 0.0);
   }
   return success(good);
 }

@@ -10,17 +10,21 @@
 
 namespace descent {
 
-/// Prints every result, and with `gradients` the gradients of the float inputs for result gradients of one.
+/// Prints every result, and with `gradients` the gradients of the float inputs for result gradients
+/// of one.
 mlir::LogicalResult printResults(mlir::func::FuncOp function, bool gradients);
 
-/// Compares the gradients that DifferentiableOp builds, and the same program after decompose-ops, with central differences in double.
+/// Compares the gradients that DifferentiableOp builds, and the same program after decompose-ops,
+/// with central differences in double.
 mlir::LogicalResult checkGradients(mlir::func::FuncOp function, double tolerance);
 
-/// Compares forward and gradient, decomposed and compiled through linalg, with the interpreter. `tolerance` is relative to max(1, |expected|).
+/// Compares forward and gradient, decomposed and compiled through linalg, with the interpreter.
+/// `tolerance` is relative to max(1, |expected|).
 mlir::LogicalResult checkLinalg(mlir::func::FuncOp function, bool gradients, double tolerance);
 
-/// Compares forward and gradient, through the Fusion phase and the kernel generators as programs are compiled, with the interpreter; then checks that
-/// neither the grouping and order of tasks nor results in place of operands change a bit.
+/// Compares forward and gradient, through the Fusion phase and the kernel generators as programs
+/// are compiled, with the interpreter; then checks that neither the grouping and order of tasks nor
+/// results in place of operands change a bit.
 mlir::LogicalResult checkCompiled(mlir::func::FuncOp function, double tolerance);
 
 } // namespace descent

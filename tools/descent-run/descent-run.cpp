@@ -1,7 +1,8 @@
 //===- descent-run.cpp - Executes functions of nn ops ---------------------===//
 //
-// Test-only. Every function of the file is run on the inputs its arguments describe (dialects/Check/CheckOps.td), in the way that the options
-// say. Exit status: 0 all within tolerance, 1 not, or an error; 2 usage.
+// Test-only. Every function of the file is run on the inputs its arguments describe
+// (dialects/Check/CheckOps.td), in the way that the options say. Exit status: 0 all within
+// tolerance, 1 not, or an error; 2 usage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,21 +17,27 @@ using namespace mlir;
 
 enum class Mode { Interpret, Gradients, FiniteDifference, Linalg, LinalgForward, Compiled };
 
-static llvm::cl::opt<std::string> inputFile(llvm::cl::Positional, llvm::cl::desc("<file.mlir, - for stdin>"),
-                                            llvm::cl::Required);
+static llvm::cl::opt<std::string>
+    inputFile(llvm::cl::Positional, llvm::cl::desc("<file.mlir, - for stdin>"), llvm::cl::Required);
 static llvm::cl::opt<Mode> mode(
     llvm::cl::desc("What to do with each function:"), llvm::cl::init(Mode::Interpret),
     llvm::cl::values(
-        clEnumValN(Mode::Interpret, "interpret", "Print its results in double precision (the default)"),
+        clEnumValN(Mode::Interpret, "interpret",
+                   "Print its results in double precision (the default)"),
         clEnumValN(Mode::Gradients, "gradients", "Also print the gradients of its float arguments"),
         clEnumValN(Mode::FiniteDifference, "finite-difference",
                    "Compare gradients, as built and decomposed, with central differences"),
-        clEnumValN(Mode::Linalg, "linalg", "Compile it and its gradient through linalg and compare with the interpreter"),
-        clEnumValN(Mode::LinalgForward, "linalg-forward", "Compile it alone through linalg and compare"),
-        clEnumValN(Mode::Compiled, "compiled", "Compile it and its gradient as programs are compiled and compare with the interpreter")));
-static llvm::cl::opt<double> tolerance("tolerance", llvm::cl::init(0.0),
-                                       llvm::cl::desc("Largest error in units of max(1, |expected|); 1e-6 for differences, "
-                                                      "1e-5 for compiled code"));
+        clEnumValN(Mode::Linalg, "linalg",
+                   "Compile it and its gradient through linalg and compare with the interpreter"),
+        clEnumValN(Mode::LinalgForward, "linalg-forward",
+                   "Compile it alone through linalg and compare"),
+        clEnumValN(Mode::Compiled, "compiled",
+                   "Compile it and its gradient as programs are compiled and compare with the "
+                   "interpreter")));
+static llvm::cl::opt<double>
+    tolerance("tolerance", llvm::cl::init(0.0),
+              llvm::cl::desc("Largest error in units of max(1, |expected|); 1e-6 for differences, "
+                             "1e-5 for compiled code"));
 
 static LogicalResult run(func::FuncOp function) {
   double bound = tolerance > 0.0 ? tolerance : (mode == Mode::FiniteDifference ? 1e-6 : 1e-5);
@@ -62,7 +69,8 @@ int main(int argc, char **argv) {
   if (!module)
     return 1;
   bool good = true;
-  // Each function in a module of its own: decomposition and gradients of one do not touch the others, nor what they call by name.
+  // Each function in a module of its own: decomposition and gradients of one do not touch the
+  // others, nor what they call by name.
   SmallVector<StringRef> names;
   for (auto function : module->getOps<func::FuncOp>())
     if (!function.isPrivate())

@@ -1,6 +1,7 @@
 //===- Commands.h - The subcommands of descent ----------------------------===//
 //
-// Each adds itself to the command line and returns what to run when it was chosen. The result is the exit status: 0 done, 1 refused or failed.
+// Each adds itself to the command line and returns what to run when it was chosen. The result is
+// the exit status: 0 done, 1 refused or failed.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,14 +4,14 @@
 #include "passes/Passes.h"
 #include "tools/descent/Commands.h"
 
+#include "mlir/IR/AsmState.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
-#include "mlir/IR/AsmState.h"
-#include "mlir/Pass/PassRegistry.h"
-#include "mlir/Transforms/Passes.h"
 
 #include <chrono>
 
@@ -32,7 +32,8 @@ struct CompileArguments {
 static const char *const levelNames[] = {"nn", "train", "exec", "llvm", "obj", "exe"};
 
 /// Text at a level goes to `output`, or to stdout without one.
-static int writeText(const std::string &output, llvm::function_ref<void(llvm::raw_ostream &)> print) {
+static int writeText(const std::string &output,
+                     llvm::function_ref<void(llvm::raw_ostream &)> print) {
   if (output.empty() || output == "-") {
     print(llvm::outs());
     return 0;
@@ -90,8 +91,10 @@ static int runCompile(const CompileArguments &arguments) {
   registerDescentPasses(); // so that names can be checked before anything runs
   registerCanonicalizerPass();
   registerCSEPass();
-  if (!arguments.printAfter.empty() && arguments.printAfter != "all" && !PassInfo::lookup(arguments.printAfter))
-    return fail("--print-after: there is no pass '" + arguments.printAfter + "'; `descent-opt --help` lists them");
+  if (!arguments.printAfter.empty() && arguments.printAfter != "all" &&
+      !PassInfo::lookup(arguments.printAfter))
+    return fail("--print-after: there is no pass '" + arguments.printAfter +
+                "'; `descent-opt --help` lists them");
 
   std::optional<CompileOptions> options = arguments.project.resolve();
   if (!options)
@@ -113,7 +116,8 @@ static int runCompile(const CompileArguments &arguments) {
   FailureOr<std::vector<ObjectBytes>> objects = compilation.emitObjects();
   if (failed(objects))
     return 1;
-  if (llvm::Error error = level == Level::Object ? linkObject(*objects, output) : linkExecutable(*objects, output))
+  if (llvm::Error error =
+          level == Level::Object ? linkObject(*objects, output) : linkExecutable(*objects, output))
     return fail(llvm::toString(std::move(error)));
   if (!arguments.quiet) {
     Plan plan = makePlan(*schedule, compilation.getKernels());
@@ -121,8 +125,9 @@ static int runCompile(const CompileArguments &arguments) {
     int64_t launches = 0;
     for (const Plan::Kernel &kernel : plan.kernels)
       launches += kernel.launches;
-    llvm::outs() << output << ": " << plan.parameters.size() << " parameters, " << plan.kernels.size() << " kernels in "
-                 << launches << " launches a step, " << formatBytes(plan.memory.peak) << " of memory; compiled in "
+    llvm::outs() << output << ": " << plan.parameters.size() << " parameters, "
+                 << plan.kernels.size() << " kernels in " << launches << " launches a step, "
+                 << formatBytes(plan.memory.peak) << " of memory; compiled in "
                  << llvm::format("%.2f", elapsed.count()) << " s\n";
   }
   return 0;
@@ -130,14 +135,20 @@ static int runCompile(const CompileArguments &arguments) {
 
 void addCompile(CLI::App &app, int &status) {
   auto arguments = std::make_shared<CompileArguments>();
-  CLI::App *command = app.add_subcommand("compile", "compile a model and a recipe into a training program");
+  CLI::App *command =
+      app.add_subcommand("compile", "compile a model and a recipe into a training program");
   arguments->project.add(*command);
-  command->add_option("-o,--output", arguments->output, "file to write; text levels go to standard output without it");
-  command->add_option("--emit", arguments->emit, "stop at a level and write it: nn, train, exec, llvm, obj, exe")
+  command->add_option("-o,--output", arguments->output,
+                      "file to write; text levels go to standard output without it");
+  command
+      ->add_option("--emit", arguments->emit,
+                   "stop at a level and write it: nn, train, exec, llvm, obj, exe")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(levelNames), std::end(levelNames))))
       ->capture_default_str();
-  command->add_option("--print-after", arguments->printAfter, "print the program after a pass, or after all, on standard error");
-  command->add_flag("--time-passes", arguments->timePasses, "print the time of each pass on standard error");
+  command->add_option("--print-after", arguments->printAfter,
+                      "print the program after a pass, or after all, on standard error");
+  command->add_flag("--time-passes", arguments->timePasses,
+                    "print the time of each pass on standard error");
   command->add_flag("-q,--quiet", arguments->quiet, "say nothing when all is well");
   command->footer("Exit status: 0 done, 1 the input was refused, 2 the command line was.");
   command->callback([arguments, &status] { status = runCompile(*arguments); });

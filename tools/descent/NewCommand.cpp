@@ -12,12 +12,15 @@ namespace {
 
 /// Adds one family; `make` turns its sizes into files.
 template <typename Sizes>
-CLI::App *addFamily(CLI::App &app, const char *name, const char *description, std::shared_ptr<Sizes> sizes,
-                    std::optional<GalleryFiles> (*make)(const Sizes &, const std::string &, std::vector<std::string> &),
+CLI::App *addFamily(CLI::App &app, const char *name, const char *description,
+                    std::shared_ptr<Sizes> sizes,
+                    std::optional<GalleryFiles> (*make)(const Sizes &, const std::string &,
+                                                        std::vector<std::string> &),
                     int &status) {
   CLI::App *command = app.add_subcommand(name, description);
   auto folder = std::make_shared<std::string>();
-  command->add_option("folder", *folder, "folder to make; it must not exist or be empty")->required();
+  command->add_option("folder", *folder, "folder to make; it must not exist or be empty")
+      ->required();
   command->callback([=, &status] {
     std::vector<std::string> errors;
     std::optional<GalleryFiles> files = make(*sizes, *folder, errors);
@@ -31,7 +34,8 @@ CLI::App *addFamily(CLI::App &app, const char *name, const char *description, st
       status = fail(*error);
       return;
     }
-    llvm::outs() << "wrote " << *folder << "/model.mlir, recipe.toml and README.md\nnext: descent compile " << *folder
+    llvm::outs() << "wrote " << *folder
+                 << "/model.mlir, recipe.toml and README.md\nnext: descent compile " << *folder
                  << " -o " << *folder << "/train\n";
   });
   return command;
@@ -48,7 +52,8 @@ void addNew(CLI::App &app, int &status) {
   command->require_subcommand(1);
 
   auto gpt = std::make_shared<GptSizes>();
-  CLI::App *family = addFamily(*command, "gpt", "a language model: pre-norm transformer decoder", gpt, galleryGpt, status);
+  CLI::App *family = addFamily(*command, "gpt", "a language model: pre-norm transformer decoder",
+                               gpt, galleryGpt, status);
   addSize(family, "--layers", gpt->layers, "blocks");
   addSize(family, "--heads", gpt->heads, "attention heads; must divide the width");
   addSize(family, "--width", gpt->width, "channels");
@@ -59,16 +64,21 @@ void addNew(CLI::App &app, int &status) {
   auto mlp = std::make_shared<MlpSizes>();
   family = addFamily(*command, "mlp", "a classifier of vectors", mlp, galleryMlp, status);
   addSize(family, "--inputs", mlp->inputs, "numbers in a sample");
-  family->add_option("--hidden", mlp->hidden, "width of each hidden layer: --hidden 128,64")->delimiter(',')->capture_default_str();
+  family->add_option("--hidden", mlp->hidden, "width of each hidden layer: --hidden 128,64")
+      ->delimiter(',')
+      ->capture_default_str();
   addSize(family, "--classes", mlp->classes, "classes");
   addSize(family, "--batch", mlp->batch, "samples in a step");
 
   auto convnet = std::make_shared<ConvnetSizes>();
-  family = addFamily(*command, "convnet", "a classifier of images", convnet, galleryConvnet, status);
+  family =
+      addFamily(*command, "convnet", "a classifier of images", convnet, galleryConvnet, status);
   addSize(family, "--height", convnet->height, "rows of an image");
   addSize(family, "--width", convnet->width, "columns of an image");
   addSize(family, "--channels", convnet->channels, "values of a pixel");
-  family->add_option("--filters", convnet->filters, "channels after each stage: --filters 32,64")->delimiter(',')->capture_default_str();
+  family->add_option("--filters", convnet->filters, "channels after each stage: --filters 32,64")
+      ->delimiter(',')
+      ->capture_default_str();
   addSize(family, "--classes", convnet->classes, "classes");
   addSize(family, "--batch", convnet->batch, "samples in a step");
 }

@@ -34,7 +34,8 @@ static int runPlan(const PlanArguments &arguments) {
 
 void addPlan(CLI::App &app, int &status) {
   auto arguments = std::make_shared<PlanArguments>();
-  CLI::App *command = app.add_subcommand("plan", "show memory, parameters, kernels: before anything runs");
+  CLI::App *command =
+      app.add_subcommand("plan", "show memory, parameters, kernels: before anything runs");
   arguments->project.add(*command);
   command->add_flag("--json", arguments->json, "machine-readable");
   command->callback([arguments, &status] { status = runPlan(*arguments); });

@@ -3,11 +3,11 @@
 #include "compiler/Pipelines/Register.h"
 #include "tools/descent/Commands.h"
 
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/MLIRContext.h"
 
 namespace descent::tool {
 
@@ -20,9 +20,13 @@ void ProjectArguments::add(CLI::App &command) {
   command.add_option("folder", folder, "folder with recipe.toml and the model it names");
   command.add_option("--model", model, "model file (.mlir); instead of the one the recipe names");
   command.add_option("--recipe", recipe, "recipe file; instead of folder/recipe.toml");
-  command.add_option("--set", overrides, "override a key of the recipe: --set batch.size=64")->allow_extra_args(false);
+  command.add_option("--set", overrides, "override a key of the recipe: --set batch.size=64")
+      ->allow_extra_args(false);
   command.add_option("--target", target, "what to compile for: cpu");
-  command.add_option("--cpu", cpu, "CPU to generate code for: native, or a name LLVM knows (haswell, skylake-avx512, znver4)")
+  command
+      .add_option("--cpu", cpu,
+                  "CPU to generate code for: native, or a name LLVM knows (haswell, "
+                  "skylake-avx512, znver4)")
       ->capture_default_str();
 }
 
@@ -32,9 +36,11 @@ std::optional<CompileOptions> ProjectArguments::resolve() const {
     return std::nullopt;
   };
   if (folder.empty() && recipe.empty())
-    return refuse("nothing to compile; name a folder with a recipe.toml, or give --model FILE --recipe FILE");
+    return refuse(
+        "nothing to compile; name a folder with a recipe.toml, or give --model FILE --recipe FILE");
   if (!folder.empty() && !llvm::sys::fs::is_directory(folder))
-    return refuse("'" + folder + "' is no folder; `descent new gpt " + folder + "` makes one with a model and a recipe");
+    return refuse("'" + folder + "' is no folder; `descent new gpt " + folder +
+                  "` makes one with a model and a recipe");
 
   std::string recipePath = recipe;
   if (recipePath.empty()) {
@@ -72,7 +78,8 @@ struct Session::Impl {
 Session::Session() : impl(std::make_unique<Impl>()) {
   registerAllDialects(impl->registry);
   impl->context = std::make_unique<mlir::MLIRContext>(impl->registry);
-  impl->handler = std::make_unique<mlir::SourceMgrDiagnosticHandler>(impl->sources, impl->context.get(), llvm::errs());
+  impl->handler = std::make_unique<mlir::SourceMgrDiagnosticHandler>(
+      impl->sources, impl->context.get(), llvm::errs());
 }
 Session::~Session() = default;
 

@@ -7,7 +7,8 @@
 namespace descent::tool {
 
 void addRecipe(CLI::App &app, int &status) {
-  CLI::App *command = app.add_subcommand("recipe", "print every key of recipe.toml with type, default and meaning");
+  CLI::App *command =
+      app.add_subcommand("recipe", "print every key of recipe.toml with type, default and meaning");
   command->callback([&status] {
     llvm::outs() << recipeReference();
     status = 0;

@@ -25,7 +25,8 @@ static int runVerify(const VerifyArguments &arguments) {
     return 1;
   Session session;
   if (arguments.eachPass) {
-    FailureOr<std::vector<VerifiedPass>> passes = verifyEachPass(session.context(), *options, arguments.options.seed);
+    FailureOr<std::vector<VerifiedPass>> passes =
+        verifyEachPass(session.context(), *options, arguments.options.seed);
     if (failed(passes))
       return 1;
     llvm::outs() << printVerifiedPasses(*passes);
@@ -40,12 +41,19 @@ static int runVerify(const VerifyArguments &arguments) {
 
 void addVerify(CLI::App &app, int &status) {
   auto arguments = std::make_shared<VerifyArguments>();
-  CLI::App *command = app.add_subcommand("verify", "compare one compiled step with a double-precision reference");
+  CLI::App *command =
+      app.add_subcommand("verify", "compare one compiled step with a double-precision reference");
   arguments->project.add(*command);
-  command->add_flag("--each-pass", arguments->eachPass, "instead interpret the program after every pass and name the first that changed its meaning");
-  command->add_option("--tolerance", arguments->options.tolerance, "largest relative difference allowed (default: from the type and the longest sum)");
-  command->add_option("--seed", arguments->options.seed, "of the random weights and inputs")->capture_default_str();
-  command->footer("The interpreter is slow on purpose; --set batch.size=2 makes a large model quick. Exit status 1 above tolerance.");
+  command->add_flag(
+      "--each-pass", arguments->eachPass,
+      "instead interpret the program after every pass and name the first that changed its meaning");
+  command->add_option(
+      "--tolerance", arguments->options.tolerance,
+      "largest relative difference allowed (default: from the type and the longest sum)");
+  command->add_option("--seed", arguments->options.seed, "of the random weights and inputs")
+      ->capture_default_str();
+  command->footer("The interpreter is slow on purpose; --set batch.size=2 makes a large model "
+                  "quick. Exit status 1 above tolerance.");
   command->callback([arguments, &status] { status = runVerify(*arguments); });
 }
 

@@ -1,10 +1,11 @@
 /* The contract between a compiled model and the runtime.
  *
- * `descent compile` emits one object file that exports one `descent_program` (symbol DESCENT_PROGRAM_SYMBOL). The runtime is
- * linked with it and calls its functions; the object calls back through the entries of DESCENT_RUNTIME_ENTRIES. Neither side
- * includes a header of the other: this file is all they share. It is plain C11, has no includes beyond <stdint.h>, and every
- * struct is laid out by natural alignment on a 64-bit machine. Any change of layout or meaning raises DESCENT_ABI_VERSION; the
- * runtime refuses a program of another version.
+ * `descent compile` emits one object file that exports one `descent_program` (symbol
+ * DESCENT_PROGRAM_SYMBOL). The runtime is linked with it and calls its functions; the object calls
+ * back through the entries of DESCENT_RUNTIME_ENTRIES. Neither side includes a header of the other:
+ * this file is all they share. It is plain C11, has no includes beyond <stdint.h>, and every struct
+ * is laid out by natural alignment on a 64-bit machine. Any change of layout or meaning raises
+ * DESCENT_ABI_VERSION; the runtime refuses a program of another version.
  *
  * runtime/core/Specimen.c is a hand-written example of what the compiler emits.
  */
@@ -22,7 +23,8 @@ extern "C" {
 #define DESCENT_NO_OFFSET UINT64_MAX
 #define DESCENT_MAX_RANK 8
 
-/* Element types, in the order of the compiler's table. Sizes: 4, 2, 2, 4, 8, 1 bytes (i1 is one byte, 0 or 1). */
+/* Element types, in the order of the compiler's table. Sizes: 4, 2, 2, 4, 8, 1 bytes (i1 is one
+ * byte, 0 or 1). */
 enum descent_dtype {
   DESCENT_F32 = 0,
   DESCENT_BF16 = 1,
@@ -34,119 +36,140 @@ enum descent_dtype {
 
 /* A dense row-major tensor at a fixed place of the arena. */
 typedef struct descent_tensor {
-  const char *name;              /* any bytes; unique within its table */
-  int32_t dtype;                 /* enum descent_dtype */
-  int32_t rank;                  /* 0 .. DESCENT_MAX_RANK */
+  const char *name; /* any bytes; unique within its table */
+  int32_t dtype;    /* enum descent_dtype */
+  int32_t rank;     /* 0 .. DESCENT_MAX_RANK */
   int64_t shape[DESCENT_MAX_RANK];
-  uint64_t offset;               /* bytes from the arena's start, a multiple of 64 */
-  uint64_t bytes;                /* product of shape times element size */
+  uint64_t offset; /* bytes from the arena's start, a multiple of 64 */
+  uint64_t bytes;  /* product of shape times element size */
 } descent_tensor;
 
-/* How a parameter gets its first value. Random values are Philox 4x32-10 keyed by (seed, FNV-1a of the name, element). */
+/* How a parameter gets its first value. Random values are Philox 4x32-10 keyed by (seed, FNV-1a of
+ * the name, element). */
 enum descent_initializer {
-  DESCENT_INIT_CONSTANT = 0,     /* a */
-  DESCENT_INIT_NORMAL = 1,       /* mean a, standard deviation b */
-  DESCENT_INIT_UNIFORM = 2       /* [a, b) */
+  DESCENT_INIT_CONSTANT = 0, /* a */
+  DESCENT_INIT_NORMAL = 1,   /* mean a, standard deviation b */
+  DESCENT_INIT_UNIFORM = 2   /* [a, b) */
 };
 
 typedef struct descent_parameter {
   descent_tensor tensor;
-  int32_t initializer;           /* enum descent_initializer */
-  int32_t trainable;             /* 0: frozen, no gradient, no state */
+  int32_t initializer; /* enum descent_initializer */
+  int32_t trainable;   /* 0: frozen, no gradient, no state */
   double a, b;
-  uint64_t gradient_offset;      /* f32, same shape: gradient of the *sum* of losses after a step; DESCENT_NO_OFFSET if frozen */
-  const char *group;             /* optimizer group */
-  double learning_rate_scale;    /* of that group, for --describe */
+  uint64_t gradient_offset;   /* f32, same shape: gradient of the *sum* of losses after a step;
+                                 DESCENT_NO_OFFSET if frozen */
+  const char *group;          /* optimizer group */
+  double learning_rate_scale; /* of that group, for --describe */
   double weight_decay;
 } descent_parameter;
 
-/* Persistent values that are not parameters: moments, counters. Set to `initial` at the start, saved in checkpoints.
- * The state named DESCENT_UPDATES_STATE (i64, rank 0) counts committed updates. */
+/* Persistent values that are not parameters: moments, counters. Set to `initial` at the start,
+ * saved in checkpoints. The state named DESCENT_UPDATES_STATE (i64, rank 0) counts committed
+ * updates. */
 #define DESCENT_UPDATES_STATE "updates"
 typedef struct descent_state {
   descent_tensor tensor;
-  int32_t parameter;             /* index of the parameter it belongs to, or -1 */
+  int32_t parameter; /* index of the parameter it belongs to, or -1 */
   int32_t reserved;
   double initial;
 } descent_state;
 
 enum descent_input_role {
-  DESCENT_INPUT_DATA = 0,        /* a batch of model inputs, leading dimension is the batch */
-  DESCENT_INPUT_TARGET = 1,      /* a batch of targets */
-  DESCENT_INPUT_ROW_WEIGHTS = 2, /* f32 [batch]: 1 for a real row, 0 for padding of the last batch */
-  DESCENT_INPUT_RNG = 3          /* i32 [4]: seed low, seed high, iteration (from 0), stream */
+  DESCENT_INPUT_DATA = 0,   /* a batch of model inputs, leading dimension is the batch */
+  DESCENT_INPUT_TARGET = 1, /* a batch of targets */
+  DESCENT_INPUT_ROW_WEIGHTS =
+      2,                /* f32 [batch]: 1 for a real row, 0 for padding of the last batch */
+  DESCENT_INPUT_RNG = 3 /* i32 [4]: seed low, seed high, iteration (from 0), stream */
 };
 
 typedef struct descent_input {
-  descent_tensor tensor;         /* the caller writes the batch here before step or evaluate */
-  int32_t role;                  /* enum descent_input_role */
-  int32_t bounded;               /* 1: integer values must lie in [low, high) or equal ignore_index; the runtime checks each batch */
+  descent_tensor tensor; /* the caller writes the batch here before step or evaluate */
+  int32_t role;          /* enum descent_input_role */
+  int32_t bounded; /* 1: integer values must lie in [low, high) or equal ignore_index; the runtime
+                      checks each batch */
   int64_t low, high;
-  int64_t ignore_index;          /* meaningful if has_ignore_index */
+  int64_t ignore_index; /* meaningful if has_ignore_index */
   int32_t has_ignore_index;
   int32_t reserved;
 } descent_input;
 
-/* Processes tasks [first, last) of a kernel. `buffers` holds the operands in declaration order, inputs then outputs; `scratch`
- * is private to the calling thread, 64-byte aligned, and at least scratch_bytes long. The result of a task does not depend on
- * which thread runs it or on how tasks are grouped, so any split of [0, tasks) gives the same bits. */
-typedef void (*descent_kernel_function)(void *const *buffers, int64_t first, int64_t last, void *scratch);
+/* Processes tasks [first, last) of a kernel. `buffers` holds the operands in declaration order,
+ * inputs then outputs; `scratch` is private to the calling thread, 64-byte aligned, and at least
+ * scratch_bytes long. The result of a task does not depend on which thread runs it or on how tasks
+ * are grouped, so any split of [0, tasks) gives the same bits. */
+typedef void (*descent_kernel_function)(void *const *buffers, int64_t first, int64_t last,
+                                        void *scratch);
 
 typedef struct descent_kernel {
-  const char *name;              /* e.g. "gemm_bias_gelu_768x512x128" */
-  const char *sources;           /* the source ops it holds, e.g. "nn.matmul h.0.fc, nn.add, nn.gelu" */
+  const char *name;    /* e.g. "gemm_bias_gelu_768x512x128" */
+  const char *sources; /* the source ops it holds, e.g. "nn.matmul h.0.fc, nn.add, nn.gelu" */
   descent_kernel_function function;
   int64_t tasks;
   uint64_t scratch_bytes;
-  double flops;                  /* of one launch */
-  double bytes;                  /* read and written by one launch, each operand once */
+  double flops; /* of one launch */
+  double bytes; /* read and written by one launch, each operand once */
 } descent_kernel;
 
 typedef struct descent_context descent_context; /* owned by the runtime, opaque to compiled code */
 
-/* What a function leaves behind: "loss_sum", "loss_weight" (f32), and for step also "grad_norm", "learning_rate" (f32) and
- * "committed" (i1); for evaluate also "predictions" (the model's output, f32, batch leading). Valid until the next call. */
+/* What a function leaves behind: "loss_sum", "loss_weight" (f32), and for step also "grad_norm",
+ * "learning_rate" (f32) and "committed" (i1); for evaluate also "predictions" (the model's output,
+ * f32, batch leading). Valid until the next call. */
 typedef struct descent_function {
-  const char *name;              /* "step" or "evaluate" */
+  const char *name; /* "step" or "evaluate" */
   void (*run)(descent_context *context, uint8_t *arena);
   const descent_tensor *outputs;
   uint64_t output_count;
 } descent_function;
 
-typedef struct descent_setting { /* the recipe, flattened: "optimizer.kind" = "adamw", "batch.size" = "32", "data.path" absolute */
+typedef struct descent_setting { /* the recipe, flattened: "optimizer.kind" = "adamw", "batch.size"
+                                    = "32", "data.path" absolute */
   const char *key;
-  const char *value;             /* TOML scalars without quotes; arrays as TOML text */
+  const char *value; /* TOML scalars without quotes; arrays as TOML text */
 } descent_setting;
 
-typedef struct descent_memory {  /* bytes; arena = persistent part + transient part, without per-thread scratch */
+typedef struct descent_memory { /* bytes; arena = persistent part + transient part, without
+                                   per-thread scratch */
   uint64_t arena, persistent;
-  uint64_t parameters, gradients, optimizer, activations, workspace; /* activations and workspace: at the peak */
-  uint64_t thread_scratch;       /* each thread adds this much behind the arena */
-  uint64_t lower_bound;          /* no order-preserving plan can need less */
+  uint64_t parameters, gradients, optimizer, activations,
+      workspace;           /* activations and workspace: at the peak */
+  uint64_t thread_scratch; /* each thread adds this much behind the arena */
+  uint64_t lower_bound;    /* no order-preserving plan can need less */
 } descent_memory;
 
 typedef struct descent_program {
-  uint32_t abi_version;          /* DESCENT_ABI_VERSION of the compiler */
-  uint32_t struct_bytes;         /* sizeof(descent_program) seen by the compiler */
-  const char *name;              /* the model's name */
-  const char *compiler;          /* version text */
-  const char *cpu;               /* LLVM name of the CPU it was compiled for */
-  const char *cpu_features;      /* what it needs, comma separated: "avx2,fma,avx512f"; checked at start */
-  uint64_t plan_hash;            /* of everything a checkpoint depends on: parameters, states, their shapes and types */
+  uint32_t abi_version;  /* DESCENT_ABI_VERSION of the compiler */
+  uint32_t struct_bytes; /* sizeof(descent_program) seen by the compiler */
+  const char *name;      /* the model's name */
+  const char *compiler;  /* version text */
+  const char *cpu;       /* LLVM name of the CPU it was compiled for */
+  const char
+      *cpu_features;  /* what it needs, comma separated: "avx2,fma,avx512f"; checked at start */
+  uint64_t plan_hash; /* of everything a checkpoint depends on: parameters, states, their shapes and
+                         types */
   descent_memory memory;
-  const descent_parameter *parameters;  uint64_t parameter_count;
-  const descent_state *states;          uint64_t state_count;
-  const descent_input *inputs;          uint64_t input_count;
-  const descent_kernel *kernels;        uint64_t kernel_count;
-  const descent_setting *settings;      uint64_t setting_count;
-  const descent_function *functions;    uint64_t function_count;
+  const descent_parameter *parameters;
+  uint64_t parameter_count;
+  const descent_state *states;
+  uint64_t state_count;
+  const descent_input *inputs;
+  uint64_t input_count;
+  const descent_kernel *kernels;
+  uint64_t kernel_count;
+  const descent_setting *settings;
+  uint64_t setting_count;
+  const descent_function *functions;
+  uint64_t function_count;
 } descent_program;
 
-/* What compiled code may call: X(result, name, parameters). One list for the declarations below, the runtime's completeness
- * check and the compiler's declarations. */
-#define DESCENT_RUNTIME_ENTRIES(X)                                                                                     \
-  /* Runs all tasks of a kernel on the context's threads and returns when the last has finished. */                     \
-  X(void, descent_launch, (descent_context * context, const descent_kernel *kernel, void *const *buffers))
+/* What compiled code may call: X(result, name, parameters). One list for the declarations below,
+ * the runtime's completeness check and the compiler's declarations. */
+#define DESCENT_RUNTIME_ENTRIES(X)                                                                 \
+  /* Runs all tasks of a kernel on the context's threads and returns when the last has finished.   \
+   */                                                                                              \
+  X(void, descent_launch,                                                                          \
+    (descent_context * context, const descent_kernel *kernel, void *const *buffers))
 
 #define DESCENT_DECLARE_ENTRY(result, name, parameters) result name parameters;
 DESCENT_RUNTIME_ENTRIES(DESCENT_DECLARE_ENTRY)

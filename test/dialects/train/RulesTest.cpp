@@ -1,7 +1,9 @@
 //===- RulesTest.cpp - Update rules, schedules and patterns ---------------===//
 //
-// Each rule is built as nn ops and compared, over 20 updates, with its textbook formula written out here in double. It runs twice: in double by the
-// interpreter, which shows the formula, and compiled in f32, which shows that nothing cancels: 1 - beta^t computed the plain way would lose five digits at t = 1.
+// Each rule is built as nn ops and compared, over 20 updates, with its textbook formula written out
+// here in double. It runs twice: in double by the interpreter, which shows the formula, and
+// compiled in f32, which shows that nothing cancels: 1 - beta^t computed the plain way would lose
+// five digits at t = 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,7 +83,8 @@ void checkOptimizer(Attribute attribute, double decay, const Textbook &textbook)
   constexpr int64_t size = 5, updates = 20;
   auto optimizer = cast<train::OptimizerAttrInterface>(attribute);
   size_t states = optimizer.getStateNames().size();
-  std::vector<std::vector<int64_t>> shapes = {{size}, {size}, {}, {}}; // parameter, gradient, rate, count
+  std::vector<std::vector<int64_t>> shapes = {
+      {size}, {size}, {}, {}}; // parameter, gradient, rate, count
   shapes.insert(shapes.end(), states, {size});
   auto module = makeFunction(shapes, [&](OpBuilder &builder, Location loc, ValueRange a) {
     return optimizer.buildUpdate(builder, loc, a[0], a[1], a.drop_front(4), a[2], a[3], decay);
@@ -96,8 +99,11 @@ void checkOptimizer(Attribute attribute, double decay, const Textbook &textbook)
       double rate = 0.0625 / static_cast<double>(t);
       Tensor gradient({size});
       for (int64_t i = 0; i < size; ++i) // element 4 never gets a gradient: only decay may move it
-        gradient.values[i] = i == 4 ? 0.0 : std::ldexp(std::round(1024 * std::sin(static_cast<double>(3 * t + i))), -10);
-      SmallVector<Tensor> inputs = {state[0], gradient, Tensor({}, rate), Tensor({}, static_cast<double>(t))};
+        gradient.values[i] =
+            i == 4 ? 0.0
+                   : std::ldexp(std::round(1024 * std::sin(static_cast<double>(3 * t + i))), -10);
+      SmallVector<Tensor> inputs = {state[0], gradient, Tensor({}, rate),
+                                    Tensor({}, static_cast<double>(t))};
       inputs.append(state.begin() + 1, state.end());
       SmallVector<Tensor> outputs = run(*module, inputs, compiled);
       ASSERT_EQ(outputs.size(), 1 + states);
@@ -131,40 +137,58 @@ Textbook adam(double beta1, double beta2, double epsilon, bool decoupled, double
       gradient += decay * e.parameter;
     e.first = beta1 * e.first + (1.0 - beta1) * gradient;
     e.second = beta2 * e.second + (1.0 - beta2) * gradient * gradient;
-    double first = e.first / (1.0 - std::pow(beta1, count)), second = e.second / (1.0 - std::pow(beta2, count));
+    double first = e.first / (1.0 - std::pow(beta1, count)),
+           second = e.second / (1.0 - std::pow(beta2, count));
     e.parameter -= rate * first / (std::sqrt(second) + epsilon);
   };
 }
 
-TEST(Optimizers, Sgd) { checkOptimizer(train::SgdAttr::get(&context(), 0.0, false), 0.0, sgd(0.0, false, 0.0)); }
-TEST(Optimizers, SgdWithDecay) { checkOptimizer(train::SgdAttr::get(&context(), 0.0, false), 0.1, sgd(0.0, false, 0.1)); }
-TEST(Optimizers, Momentum) { checkOptimizer(train::SgdAttr::get(&context(), 0.9, false), 0.01, sgd(0.9, false, 0.01)); }
-TEST(Optimizers, Nesterov) { checkOptimizer(train::SgdAttr::get(&context(), 0.9, true), 0.01, sgd(0.9, true, 0.01)); }
+TEST(Optimizers, Sgd) {
+  checkOptimizer(train::SgdAttr::get(&context(), 0.0, false), 0.0, sgd(0.0, false, 0.0));
+}
+TEST(Optimizers, SgdWithDecay) {
+  checkOptimizer(train::SgdAttr::get(&context(), 0.0, false), 0.1, sgd(0.0, false, 0.1));
+}
+TEST(Optimizers, Momentum) {
+  checkOptimizer(train::SgdAttr::get(&context(), 0.9, false), 0.01, sgd(0.9, false, 0.01));
+}
+TEST(Optimizers, Nesterov) {
+  checkOptimizer(train::SgdAttr::get(&context(), 0.9, true), 0.01, sgd(0.9, true, 0.01));
+}
 TEST(Optimizers, Adam) {
-  checkOptimizer(train::AdamAttr::get(&context(), 0.9, 0.999, 1e-8, false), 0.0, adam(0.9, 0.999, 1e-8, false, 0.0));
+  checkOptimizer(train::AdamAttr::get(&context(), 0.9, 0.999, 1e-8, false), 0.0,
+                 adam(0.9, 0.999, 1e-8, false, 0.0));
 }
 TEST(Optimizers, AdamWithDecay) {
-  checkOptimizer(train::AdamAttr::get(&context(), 0.9, 0.95, 1e-6, false), 0.05, adam(0.9, 0.95, 1e-6, false, 0.05));
+  checkOptimizer(train::AdamAttr::get(&context(), 0.9, 0.95, 1e-6, false), 0.05,
+                 adam(0.9, 0.95, 1e-6, false, 0.05));
 }
 TEST(Optimizers, AdamW) {
-  checkOptimizer(train::AdamAttr::get(&context(), 0.9, 0.999, 1e-8, true), 0.1, adam(0.9, 0.999, 1e-8, true, 0.1));
+  checkOptimizer(train::AdamAttr::get(&context(), 0.9, 0.999, 1e-8, true), 0.1,
+                 adam(0.9, 0.999, 1e-8, true, 0.1));
 }
 
-/// With the first moment (1 - beta1) and the second (1 - beta2), the parameter moves by rate x (1 - beta1) / (1 - beta1^t) / sqrt(...): the corrections show.
+/// With the first moment (1 - beta1) and the second (1 - beta2), the parameter moves by rate x (1 -
+/// beta1) / (1 - beta1^t) / sqrt(...): the corrections show.
 TEST(Optimizers, BiasCorrectionsKeepTheirDigits) {
   for (double beta : {0.9, 0.99, 0.999, 0.9999}) {
-    auto optimizer = cast<train::OptimizerAttrInterface>(Attribute(train::AdamAttr::get(&context(), 0.0, beta, 0.0, false)));
-    auto module = makeFunction({{1}, {1}, {}, {}, {1}, {1}}, [&](OpBuilder &builder, Location loc, ValueRange a) {
-      return optimizer.buildUpdate(builder, loc, a[0], a[1], a.drop_front(4), a[2], a[3], 0.0);
-    });
+    auto optimizer = cast<train::OptimizerAttrInterface>(
+        Attribute(train::AdamAttr::get(&context(), 0.0, beta, 0.0, false)));
+    auto module = makeFunction(
+        {{1}, {1}, {}, {}, {1}, {1}}, [&](OpBuilder &builder, Location loc, ValueRange a) {
+          return optimizer.buildUpdate(builder, loc, a[0], a[1], a.drop_front(4), a[2], a[3], 0.0);
+        });
     for (double count : {1.0, 2.0, 3.0, 10.0, 100.0, 1000.0, 100000.0}) {
       // Gradient 1, second moment so that its new value is exactly 1: p = -rate * sqrt(1 - beta^t).
-      SmallVector<Tensor> outputs = run(*module, {Tensor({1}, 0.0), Tensor({1}, 1.0), Tensor({}, 1.0), Tensor({}, count),
-                                                  Tensor({1}, 0.0), Tensor({1}, 1.0)}, /*compiled=*/true);
+      SmallVector<Tensor> outputs = run(*module,
+                                        {Tensor({1}, 0.0), Tensor({1}, 1.0), Tensor({}, 1.0),
+                                         Tensor({}, count), Tensor({1}, 0.0), Tensor({1}, 1.0)},
+                                        /*compiled=*/true);
       double expected = -std::sqrt(-std::expm1(count * std::log(beta)));
-      // f32 keeps about 2^-24 in each of the handful of operations, and log(beta) itself is rounded once.
-      EXPECT_TRUE(std::fabs(outputs[0].values[0] / expected - 1.0) <= 1e-6) << beta << "^" << count << ": " << outputs[0].values[0]
-                                                                             << ", expected " << expected;
+      // f32 keeps about 2^-24 in each of the handful of operations, and log(beta) itself is rounded
+      // once.
+      EXPECT_TRUE(std::fabs(outputs[0].values[0] / expected - 1.0) <= 1e-6)
+          << beta << "^" << count << ": " << outputs[0].values[0] << ", expected " << expected;
     }
   }
 }
@@ -173,7 +197,8 @@ TEST(Optimizers, BiasCorrectionsKeepTheirDigits) {
 // Schedules
 //===----------------------------------------------------------------------===//
 
-void checkSchedule(Attribute attribute, ArrayRef<double> counts, const std::function<double(double)> &textbook) {
+void checkSchedule(Attribute attribute, ArrayRef<double> counts,
+                   const std::function<double(double)> &textbook) {
   auto schedule = cast<train::ScheduleAttrInterface>(attribute);
   auto module = makeFunction({{}}, [&](OpBuilder &builder, Location loc, ValueRange a) {
     return SmallVector<Value>{schedule.buildRate(builder, loc, a[0])};
@@ -184,28 +209,39 @@ void checkSchedule(Attribute attribute, ArrayRef<double> counts, const std::func
                   "update " + std::to_string(count) + (compiled ? " compiled" : " interpreted"));
 }
 
-const double counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 40};
+const double counts[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+                         12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 40};
 
-double warmedUp(double rate, double warmup, double count, double after) { return count <= warmup ? rate * count / warmup : after; }
-double progress(double warmup, double steps, double count) { return std::min(1.0, (count - warmup) / (steps - warmup)); }
+double warmedUp(double rate, double warmup, double count, double after) {
+  return count <= warmup ? rate * count / warmup : after;
+}
+double progress(double warmup, double steps, double count) {
+  return std::min(1.0, (count - warmup) / (steps - warmup));
+}
 
 TEST(Schedules, Constant) {
-  checkSchedule(train::ConstantScheduleAttr::get(&context(), 0.1, 0), counts, [](double) { return 0.1; });
-  checkSchedule(train::ConstantScheduleAttr::get(&context(), 0.1, 5), counts, [](double t) { return warmedUp(0.1, 5, t, 0.1); });
+  checkSchedule(train::ConstantScheduleAttr::get(&context(), 0.1, 0), counts,
+                [](double) { return 0.1; });
+  checkSchedule(train::ConstantScheduleAttr::get(&context(), 0.1, 5), counts,
+                [](double t) { return warmedUp(0.1, 5, t, 0.1); });
 }
 TEST(Schedules, Linear) {
-  checkSchedule(train::LinearScheduleAttr::get(&context(), 0.5, 0.05, 4, 20), counts,
-                [](double t) { return warmedUp(0.5, 4, t, 0.5 + (0.05 - 0.5) * progress(4, 20, t)); });
+  checkSchedule(train::LinearScheduleAttr::get(&context(), 0.5, 0.05, 4, 20), counts, [](double t) {
+    return warmedUp(0.5, 4, t, 0.5 + (0.05 - 0.5) * progress(4, 20, t));
+  });
 }
 TEST(Schedules, Cosine) {
   checkSchedule(train::CosineScheduleAttr::get(&context(), 0.5, 0.05, 4, 20), counts, [](double t) {
-    return warmedUp(0.5, 4, t, 0.05 + (0.5 - 0.05) * 0.5 * (1.0 + std::cos(std::numbers::pi * progress(4, 20, t))));
+    return warmedUp(0.5, 4, t,
+                    0.05 + (0.5 - 0.05) * 0.5 *
+                               (1.0 + std::cos(std::numbers::pi * progress(4, 20, t))));
   });
 }
 TEST(Schedules, WarmUpEndsAtTheFullRateAndTheEndHoldsTheLeast) {
   auto rateAt = [](Attribute schedule, double count) {
     auto module = makeFunction({{}}, [&](OpBuilder &builder, Location loc, ValueRange a) {
-      return SmallVector<Value>{cast<train::ScheduleAttrInterface>(schedule).buildRate(builder, loc, a[0])};
+      return SmallVector<Value>{
+          cast<train::ScheduleAttrInterface>(schedule).buildRate(builder, loc, a[0])};
     });
     return run(*module, {Tensor({}, count)}, true)[0].values[0];
   };
@@ -220,12 +256,28 @@ TEST(Schedules, WarmUpEndsAtTheFullRateAndTheEndHoldsTheLeast) {
 //===----------------------------------------------------------------------===//
 
 TEST(Patterns, StarsAndQuestionMarks) {
-  for (auto [name, pattern] : {std::pair("h.0.mlp.w", "h.0.mlp.w"), {"h.0.mlp.w", "*"}, {"", "*"}, {"", ""}, {"h.0.mlp.w", "h.*"},
-                               {"h.0.mlp.w", "*.w"}, {"h.0.mlp.w", "h.?.mlp.?"}, {"h.0.mlp.w", "*mlp*"}, {"h.0.mlp.w", "**w**"},
-                               {"aaab", "*aab"}, {"abab", "a*ab"}, {"h.10.w", "h.*0.w"}})
+  for (auto [name, pattern] : {std::pair("h.0.mlp.w", "h.0.mlp.w"),
+                               {"h.0.mlp.w", "*"},
+                               {"", "*"},
+                               {"", ""},
+                               {"h.0.mlp.w", "h.*"},
+                               {"h.0.mlp.w", "*.w"},
+                               {"h.0.mlp.w", "h.?.mlp.?"},
+                               {"h.0.mlp.w", "*mlp*"},
+                               {"h.0.mlp.w", "**w**"},
+                               {"aaab", "*aab"},
+                               {"abab", "a*ab"},
+                               {"h.10.w", "h.*0.w"}})
     EXPECT_TRUE(train::matchesPattern(name, pattern)) << name << " and " << pattern;
-  for (auto [name, pattern] : {std::pair("h.0.mlp.w", "h.0.mlp"), {"h.0.mlp.w", "0*"}, {"", "?"}, {"a", ""}, {"h.10.w", "h.?.w"},
-                               {"h.0.mlp.w", "*.b"}, {"aaab", "*aaab?"}, {"wte", "WTE"}, {"h.0", "h.0.*"}})
+  for (auto [name, pattern] : {std::pair("h.0.mlp.w", "h.0.mlp"),
+                               {"h.0.mlp.w", "0*"},
+                               {"", "?"},
+                               {"a", ""},
+                               {"h.10.w", "h.?.w"},
+                               {"h.0.mlp.w", "*.b"},
+                               {"aaab", "*aaab?"},
+                               {"wte", "WTE"},
+                               {"h.0", "h.0.*"}})
     EXPECT_FALSE(train::matchesPattern(name, pattern)) << name << " and " << pattern;
 }
 

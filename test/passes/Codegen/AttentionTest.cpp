@@ -1,7 +1,7 @@
 //===- AttentionTest.cpp - Attention kernels against double precision -----===//
 //
-// Sizes off and on every boundary (vector, panel, tile, block of queries, block of keys, run of queries), causal or not, q, k, v apart or
-// in one tensor, for AVX2 and for the host.
+// Sizes off and on every boundary (vector, panel, tile, block of queries, block of keys, run of
+// queries), causal or not, q, k, v apart or in one tensor, for AVX2 and for the host.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,22 +22,26 @@ struct Case {
   int64_t columns() const { return heads * depth; }
   int64_t elements() const { return batch * length * columns(); }
   std::string name() const {
-    return "t" + std::to_string(length) + "_d" + std::to_string(depth) + "_h" + std::to_string(heads) + "_b" +
-           std::to_string(batch) + (causal ? "_causal" : "_full") + (fused ? "_fused" : "_apart");
+    return "t" + std::to_string(length) + "_d" + std::to_string(depth) + "_h" +
+           std::to_string(heads) + "_b" + std::to_string(batch) + (causal ? "_causal" : "_full") +
+           (fused ? "_fused" : "_apart");
   }
 };
 
-/// Every length with some depths, every depth with some lengths; heads, batch and layouts take turns.
+/// Every length with some depths, every depth with some lengths; heads, batch and layouts take
+/// turns.
 std::vector<Case> cases() {
   std::vector<Case> list;
   int turn = 0;
   for (int64_t length : {1, 2, 7, 16, 33, 64, 100, 256})
     for (int64_t depth : {1, 3, 8, 16, 20, 32, 64}) {
-      bool often = depth == 8 || depth == 20 || depth == 64 || length == 7 || length == 33 || length == 100;
+      bool often =
+          depth == 8 || depth == 20 || depth == 64 || length == 7 || length == 33 || length == 100;
       if (!often)
         continue;
       ++turn;
-      list.push_back({length, depth, turn % 2 ? 3 : 1, turn % 3 == 0 ? 1 : 2, turn % 4 != 0, turn % 5 % 2 == 0});
+      list.push_back({length, depth, turn % 2 ? 3 : 1, turn % 3 == 0 ? 1 : 2, turn % 4 != 0,
+                      turn % 5 % 2 == 0});
     }
   // More than one block of keys, and more than one run of queries.
   list.push_back({300, 16, 2, 1, true, true});
@@ -105,12 +109,14 @@ struct Reference {
   }
 };
 
-/// Scores carry the error of a sum over D, results that of a sum over T; column sums of the probabilities reach ln T under the causal mask.
+/// Scores carry the error of a sum over D, results that of a sum over T; column sums of the
+/// probabilities reach ln T under the causal mask.
 double tolerance(const Case &c) {
   return (sumTolerance(c.depth) + sumTolerance(c.length)) * (1 + std::log(double(c.length)));
 }
 
-void expectNear(const Case &c, const Buffer &got, Place place, const std::vector<double> &wanted, const char *what) {
+void expectNear(const Case &c, const Buffer &got, Place place, const std::vector<double> &wanted,
+                const char *what) {
   Place plain = part(c, false, 0);
   double bound = tolerance(c), worst = 0;
   for (int64_t b = 0; b < c.batch; ++b)
@@ -118,8 +124,9 @@ void expectNear(const Case &c, const Buffer &got, Place place, const std::vector
       for (int64_t h = 0; h < c.heads; ++h)
         for (int64_t d = 0; d < c.depth; ++d) {
           double error = std::abs(got[place(c, b, t, h, d)] - wanted[plain(c, b, t, h, d)]);
-          ASSERT_TRUE(error <= bound) << what << " at b " << b << " t " << t << " h " << h << " d " << d << " is "
-                                      << got[place(c, b, t, h, d)] << ", not " << wanted[plain(c, b, t, h, d)];
+          ASSERT_TRUE(error <= bound)
+              << what << " at b " << b << " t " << t << " h " << h << " d " << d << " is "
+              << got[place(c, b, t, h, d)] << ", not " << wanted[plain(c, b, t, h, d)];
           worst = std::max(worst, error);
         }
   ::testing::Test::RecordProperty(what, std::to_string(worst / bound));
@@ -128,7 +135,8 @@ void expectNear(const Case &c, const Buffer &got, Place place, const std::vector
 /// The form that a kernel of this case has. Buffers: inputs, then outputs.
 AttentionForm formOf(const Case &c, bool gradient) {
   AttentionForm form;
-  form.batch = c.batch, form.length = c.length, form.heads = c.heads, form.depth = c.depth, form.causal = c.causal;
+  form.batch = c.batch, form.length = c.length, form.heads = c.heads, form.depth = c.depth,
+  form.causal = c.causal;
   Type f32 = Float32Type::get(&context());
   auto plain = MemRefType::get({c.batch, c.length, c.columns()}, f32);
   auto whole = MemRefType::get({c.batch, c.length, 3 * c.columns()}, f32);
@@ -143,9 +151,10 @@ AttentionForm formOf(const Case &c, bool gradient) {
   auto three = [&](auto &a, auto &b, auto &c2) {
     unsigned first = c.fused ? take(whole) : 0;
     int number = 0;
-    for (auto assign : {std::function<void(AttentionOperand)>([&](AttentionOperand x) { a = x; }),
-                        std::function<void(AttentionOperand)>([&](AttentionOperand x) { b = x; }),
-                        std::function<void(AttentionOperand)>([&](AttentionOperand x) { c2 = x; })}) {
+    for (auto assign :
+         {std::function<void(AttentionOperand)>([&](AttentionOperand x) { a = x; }),
+          std::function<void(AttentionOperand)>([&](AttentionOperand x) { b = x; }),
+          std::function<void(AttentionOperand)>([&](AttentionOperand x) { c2 = x; })}) {
       Place place = part(c, c.fused, number++);
       assign({c.fused ? first : take(plain), place.offset, place.stride});
     }
@@ -176,11 +185,12 @@ public:
     OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context()));
     for (const Case &c : list)
       for (bool gradient : {false, true}) {
-        func::FuncOp function =
-            (gradient ? emitAttentionGrad : emitAttention)(formOf(c, gradient), module->getLoc(),
-                                                           c.name() + (gradient ? "_grad" : ""), *module, target);
-        kernels.tasksAndScratch[gradient].push_back({function->getAttrOfType<IntegerAttr>(tasksAttrName).getInt(),
-                                                     function->getAttrOfType<IntegerAttr>(scratchAttrName).getInt()});
+        func::FuncOp function = (gradient ? emitAttentionGrad : emitAttention)(
+            formOf(c, gradient), module->getLoc(), c.name() + (gradient ? "_grad" : ""), *module,
+            target);
+        kernels.tasksAndScratch[gradient].push_back(
+            {function->getAttrOfType<IntegerAttr>(tasksAttrName).getInt(),
+             function->getAttrOfType<IntegerAttr>(scratchAttrName).getInt()});
       }
     ASSERT_TRUE(succeeded(verify(*module)));
     auto jit = KernelJit::create(*module, target);
@@ -196,7 +206,9 @@ public:
   }
 };
 
-bool sameBits(const Buffer &a, const Buffer &b) { return std::memcmp(a.data(), b.data(), a.size * 4) == 0; }
+bool sameBits(const Buffer &a, const Buffer &b) {
+  return std::memcmp(a.data(), b.data(), a.size * 4) == 0;
+}
 
 TEST_F(Attention, ForwardAndGradientEqualTheReference) {
   std::vector<Case> list = cases();
@@ -222,13 +234,16 @@ TEST_F(Attention, ForwardAndGradientEqualTheReference) {
         buffers.insert(buffers.end(), {&o, &logsumexp});
         runKernel(forward, buffers, tasks, scratch, grouping);
       };
-      Buffer o(c.elements()), logsumexp(c.batch * c.heads * c.length), o2 = o, logsumexp2 = logsumexp;
+      Buffer o(c.elements()), logsumexp(c.batch * c.heads * c.length), o2 = o,
+                                                                       logsumexp2 = logsumexp;
       run(tasks, o, logsumexp);
       expectNear(c, o, plain, reference.o, "o");
       for (size_t row = 0; row < logsumexp.size; ++row)
-        ASSERT_TRUE(std::abs(logsumexp[row] - reference.logsumexp[row]) <= tolerance(c)) << "logsumexp of row " << row;
+        ASSERT_TRUE(std::abs(logsumexp[row] - reference.logsumexp[row]) <= tolerance(c))
+            << "logsumexp of row " << row;
       run(1, o2, logsumexp2);
-      EXPECT_TRUE(sameBits(o, o2) && sameBits(logsumexp, logsumexp2)) << "bits depend on how tasks are grouped";
+      EXPECT_TRUE(sameBits(o, o2) && sameBits(logsumexp, logsumexp2))
+          << "bits depend on how tasks are grouped";
 
       auto [gradientTasks, gradientScratch] = kernels.tasksAndScratch[1][i];
       auto gradient = kernels.jit->kernel(c.name() + "_grad");
@@ -277,14 +292,15 @@ struct Forward {
   }
   void run(Attention::Kernels &kernels) {
     auto [tasks, scratch] = kernels.tasksAndScratch[0][0];
-    runKernel(kernels.jit->kernel(c.name()), {&qkv[0], &qkv[1], &qkv[2], &o, &logsumexp}, tasks, scratch, 1);
+    runKernel(kernels.jit->kernel(c.name()), {&qkv[0], &qkv[1], &qkv[2], &o, &logsumexp}, tasks,
+              scratch, 1);
   }
 };
 bool isNan(float x) { return std::isnan(x); }
 bool isFinite(float x) { return std::isfinite(x); }
 
-// A NaN of any payload in a query spoils its row and no other; in a key the rows that see it, and of those that do not, at most ones in its
-// tile. An infinite score is no number after softmax.
+// A NaN of any payload in a query spoils its row and no other; in a key the rows that see it, and
+// of those that do not, at most ones in its tile. An infinite score is no number after softmax.
 TEST_F(Attention, NonFiniteInputsComeOutAsNaN) {
   Case c = {100, 16, 1, 1, true, false};
   uint32_t allOnes = 0xffffffffu;
@@ -294,7 +310,8 @@ TEST_F(Attention, NonFiniteInputsComeOutAsNaN) {
     SCOPED_TRACE(target.name);
     Kernels kernels;
     build({c}, target, kernels);
-    for (float bad : {payload, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (float bad : {payload, std::numeric_limits<float>::quiet_NaN(),
+                      std::numeric_limits<float>::infinity()}) {
       Forward query(c);
       query.at(query.qkv[0], 50) = bad;
       query.run(kernels);
@@ -311,14 +328,16 @@ TEST_F(Attention, NonFiniteInputsComeOutAsNaN) {
     value.run(kernels);
     for (int64_t t = 0; t < c.length; ++t) {
       EXPECT_TRUE(t < 50 || std::isnan(value.at(value.o, t, 0))) << "row " << t;
-      EXPECT_TRUE(t > 50 - target.tileRows() || std::isfinite(value.at(value.o, t, 0))) << "row " << t;
-      EXPECT_TRUE(std::isfinite(value.at(value.o, t, 1))) << "row " << t << ": the other columns have no NaN";
+      EXPECT_TRUE(t > 50 - target.tileRows() || std::isfinite(value.at(value.o, t, 0)))
+          << "row " << t;
+      EXPECT_TRUE(std::isfinite(value.at(value.o, t, 1)))
+          << "row " << t << ": the other columns have no NaN";
     }
   }
 }
 
-// Scores of 1e9 and more, where rounding is coarser than the range of exp: weights stay in [0, 1], so outputs stay within v's range, and
-// gradients stay finite.
+// Scores of 1e9 and more, where rounding is coarser than the range of exp: weights stay in [0, 1],
+// so outputs stay within v's range, and gradients stay finite.
 TEST_F(Attention, HugeScoresKeepWeightsInRange) {
   Case c = {70, 8, 1, 1, true, false};
   for (const CpuTarget &target : targets()) {
@@ -335,13 +354,15 @@ TEST_F(Attention, HugeScoresKeepWeightsInRange) {
     auto [tasks, scratch] = kernels.tasksAndScratch[1][0];
     auto &qkv = forward.qkv;
     runKernel(kernels.jit->kernel(c.name() + "_grad"),
-              {&dout, &qkv[0], &qkv[1], &qkv[2], &forward.o, &forward.logsumexp, &dq, &dk, &dv}, tasks, scratch, tasks);
+              {&dout, &qkv[0], &qkv[1], &qkv[2], &forward.o, &forward.logsumexp, &dq, &dk, &dv},
+              tasks, scratch, tasks);
     for (size_t i = 0; i < dq.size; ++i)
       ASSERT_TRUE(std::isfinite(dq[i]) && std::isfinite(dk[i]) && std::abs(dv[i]) <= c.length);
   }
 }
 
-// The nn ops of a kernel say where its operands lie: in one tensor through a split and a concat, or apart.
+// The nn ops of a kernel say where its operands lie: in one tensor through a split and a concat, or
+// apart.
 TEST_F(Attention, KernelsAreReadAsTheyAreWritten) {
   const char *source = R"(
     exec.kernel @fused "attention_grad" (%dout: tensor<2x7x6xf32>, %qkv: tensor<2x7x18xf32>, %o: tensor<2x7x6xf32>,
@@ -364,7 +385,8 @@ TEST_F(Attention, KernelsAreReadAsTheyAreWritten) {
   };
   auto fused = AttentionForm::parse(module->lookupSymbol<exec::KernelOp>("fused"));
   ASSERT_TRUE(succeeded(fused));
-  EXPECT_TRUE(fused->batch == 2 && fused->length == 7 && fused->heads == 3 && fused->depth == 2 && fused->causal);
+  EXPECT_TRUE(fused->batch == 2 && fused->length == 7 && fused->heads == 3 && fused->depth == 2 &&
+              fused->causal);
   EXPECT_TRUE(is(fused->dout, 0, 0, 6) && is(*fused->o, 2, 0, 6) && fused->logsumexp->buffer == 3);
   EXPECT_TRUE(is(fused->q, 1, 0, 18) && is(fused->k, 1, 6, 18) && is(fused->v, 1, 12, 18));
   EXPECT_TRUE(is(*fused->dq, 4, 0, 18) && is(*fused->dk, 4, 6, 18) && is(*fused->dv, 4, 12, 18));

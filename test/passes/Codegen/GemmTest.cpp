@@ -9,7 +9,9 @@ using namespace mlir;
 namespace descent::testing {
 namespace {
 
-MemRefType floats(ArrayRef<int64_t> shape) { return MemRefType::get(shape, Float32Type::get(&context())); }
+MemRefType floats(ArrayRef<int64_t> shape) {
+  return MemRefType::get(shape, Float32Type::get(&context()));
+}
 
 GemmSpec plainSpec(std::string name, Contraction shape) {
   GemmSpec spec;
@@ -22,7 +24,8 @@ GemmSpec plainSpec(std::string name, Contraction shape) {
 }
 
 /// Element (b, i, j) of the product in double.
-double product(const Contraction &s, const Buffer &a, const Buffer &b, int64_t batch, int64_t i, int64_t j) {
+double product(const Contraction &s, const Buffer &a, const Buffer &b, int64_t batch, int64_t i,
+               int64_t j) {
   double sum = 0;
   for (int64_t k = 0; k < s.k; ++k) {
     int64_t atA = batch * s.m * s.k + (s.transposeA ? k * s.m + i : i * s.k + k);
@@ -57,8 +60,10 @@ Compiled compile(ArrayRef<GemmSpec> specs, const CpuTarget &target) {
   return result;
 }
 
-/// Several shapes in every storage order; each is run in one call, task by task and in threes, with equal bits.
-void checkShapes(ArrayRef<Contraction> shapes, bool accumulate, std::optional<ProductPlan> (*plan)(const CpuTarget &)) {
+/// Several shapes in every storage order; each is run in one call, task by task and in threes, with
+/// equal bits.
+void checkShapes(ArrayRef<Contraction> shapes, bool accumulate,
+                 std::optional<ProductPlan> (*plan)(const CpuTarget &)) {
   for (const CpuTarget &target : targets()) {
     SCOPED_TRACE(target.name);
     std::vector<GemmSpec> specs;
@@ -75,23 +80,29 @@ void checkShapes(ArrayRef<Contraction> shapes, bool accumulate, std::optional<Pr
     ASSERT_NE(compiled.jit, nullptr);
     for (auto [number, spec] : llvm::enumerate(specs)) {
       const Contraction &s = spec.shape;
-      SCOPED_TRACE(::testing::Message() << s.batch << " x " << s.m << " x " << s.n << " x " << s.k << (s.transposeA ? " ta" : "")
-                                        << (s.transposeB ? " tb" : "") << ", tasks " << compiled.tasks[number]);
+      SCOPED_TRACE(::testing::Message()
+                   << s.batch << " x " << s.m << " x " << s.n << " x " << s.k
+                   << (s.transposeA ? " ta" : "") << (s.transposeB ? " tb" : "") << ", tasks "
+                   << compiled.tasks[number]);
       Buffer a(s.batch * s.m * s.k, 1), b(s.batch * s.k * s.n, 2), before(s.batch * s.m * s.n, 3);
       Buffer c = accumulate ? before : Buffer(before.size);
       auto kernel = compiled.jit->kernel(spec.name);
-      runKernel(kernel, {&a, &b, &c}, compiled.tasks[number], compiled.scratch[number], compiled.tasks[number]);
+      runKernel(kernel, {&a, &b, &c}, compiled.tasks[number], compiled.scratch[number],
+                compiled.tasks[number]);
       for (int64_t batch = 0; batch < s.batch; ++batch)
         for (int64_t i = 0; i < s.m; ++i)
           for (int64_t j = 0; j < s.n; ++j) {
             size_t at = (batch * s.m + i) * s.n + j;
             double expected = product(s, a, b, batch, i, j) + (accumulate ? before[at] : 0);
-            ASSERT_TRUE(std::abs(c[at] - expected) <= sumTolerance(s.k + 1)) << batch << ", " << i << ", " << j << ": " << c[at];
+            ASSERT_TRUE(std::abs(c[at] - expected) <= sumTolerance(s.k + 1))
+                << batch << ", " << i << ", " << j << ": " << c[at];
           }
       for (int64_t grouping : {int64_t(1), int64_t(3), (compiled.tasks[number] + 1) / 2}) {
         Buffer again = accumulate ? before : Buffer(before.size);
-        runKernel(kernel, {&a, &b, &again}, compiled.tasks[number], compiled.scratch[number], grouping);
-        ASSERT_EQ(std::memcmp(again.data(), c.data(), c.size * 4), 0) << "grouping " << grouping << " changes bits";
+        runKernel(kernel, {&a, &b, &again}, compiled.tasks[number], compiled.scratch[number],
+                  grouping);
+        ASSERT_EQ(std::memcmp(again.data(), c.data(), c.size * 4), 0)
+            << "grouping " << grouping << " changes bits";
       }
     }
   }
@@ -109,7 +120,12 @@ std::vector<Contraction> inEveryOrder(std::initializer_list<Contraction> shapes)
 }
 
 TEST(Gemm, OddShapesInEveryStorageOrder) {
-  checkShapes(inEveryOrder({{1, 1, 1, 1}, {1, 1, 37, 5}, {1, 53, 1, 17}, {1, 7, 31, 1}, {1, 101, 67, 43}, {1, 13, 129, 257}}),
+  checkShapes(inEveryOrder({{1, 1, 1, 1},
+                            {1, 1, 37, 5},
+                            {1, 53, 1, 17},
+                            {1, 7, 31, 1},
+                            {1, 101, 67, 43},
+                            {1, 13, 129, 257}}),
               false, nullptr);
 }
 
@@ -118,14 +134,17 @@ TEST(Gemm, AccumulatesIntoTheOutput) {
 }
 
 TEST(Gemm, Batches) {
-  checkShapes({{3, 17, 33, 9}, {5, 64, 64, 32, false, true}, {2, 40, 65, 24, true, false}}, false, nullptr);
+  checkShapes({{3, 17, 33, 9}, {5, 64, 64, 32, false, true}, {2, 40, 65, 24, true, false}}, false,
+              nullptr);
 }
 
 TEST(Gemm, LargeEnoughForSeveralTasksAndPacking) {
-  checkShapes({{1, 200, 520, 130}, {1, 145, 257, 1100, true, true}, {1, 50, 97, 1300, false, true}}, false, nullptr);
+  checkShapes({{1, 200, 520, 130}, {1, 145, 257, 1100, true, true}, {1, 50, 97, 1300, false, true}},
+              false, nullptr);
 }
 
-/// Blocks so small that every loop of the nest runs several times with a ragged end, and nothing depends on the cost model.
+/// Blocks so small that every loop of the nest runs several times with a ragged end, and nothing
+/// depends on the cost model.
 TEST(Gemm, SmallBlocksPacked) {
   auto plan = [](const CpuTarget &target) -> std::optional<ProductPlan> {
     int64_t mr = target.tileRows(), nr = target.tileVectors() * target.lanes();
@@ -154,21 +173,24 @@ TEST(Gemm, SmallBlocksWithOnlyAPacked) {
   checkShapes(inEveryOrder({{2, 40, 70, 49}}), false, plan);
 }
 
-/// bias[n], a residual over all of C, a factor per row, a table that repeats every `period` rows, a scalar; two outputs, of which the
-/// first may be the residual's own memory.
+/// bias[n], a residual over all of C, a factor per row, a table that repeats every `period` rows, a
+/// scalar; two outputs, of which the first may be the residual's own memory.
 void checkEpilogue(std::optional<int64_t> depth, bool inPlace) {
   for (const CpuTarget &target : targets()) {
     SCOPED_TRACE(target.name);
     std::vector<GemmSpec> specs;
     const int64_t period = 5;
-    for (Contraction shape : {Contraction{1, 35, 70, 29}, {1, 120, 64, 64, false, true}, {3, 10, 7, 50, true, false}}) {
+    for (Contraction shape :
+         {Contraction{1, 35, 70, 29}, {1, 120, 64, 64, false, true}, {3, 10, 7, 50, true, false}}) {
       GemmSpec spec = plainSpec("gemm" + std::to_string(specs.size()), shape);
       int64_t rows = shape.batch * shape.m;
       SmallVector<int64_t> output = {rows / period, period, shape.n};
       spec.epilogue.outputs = {floats(output), floats(output)};
-      for (MemRefType type : {floats({shape.n}), floats(output), floats({rows / period, period, 1}), floats({period, shape.n}), floats({})})
+      for (MemRefType type : {floats({shape.n}), floats(output), floats({rows / period, period, 1}),
+                              floats({period, shape.n}), floats({})})
         spec.epilogue.inputs.push_back(*EpilogueInput::broadcast(type, output));
-      spec.epilogue.function = [](OpBuilder &builder, Location loc, const EpiloguePoint &point) -> SmallVector<Value> {
+      spec.epilogue.function = [](OpBuilder &builder, Location loc,
+                                  const EpiloguePoint &point) -> SmallVector<Value> {
         auto &in = point.inputs;
         Value biased = arith::AddFOp::create(builder, loc, point.product, in[0]);
         Value scaled = arith::MulFOp::create(builder, loc, biased, in[2]);
@@ -188,18 +210,21 @@ void checkEpilogue(std::optional<int64_t> depth, bool inPlace) {
     for (auto [number, spec] : llvm::enumerate(specs)) {
       const Contraction &s = spec.shape;
       int64_t rows = s.batch * s.m;
-      Buffer a(s.batch * s.m * s.k, 1), b(s.batch * s.k * s.n, 2), bias(s.n, 3), residual(rows * s.n, 4), factor(rows, 5),
-          table(period * s.n, 6), scalar(1, 7), first(rows * s.n), second(rows * s.n);
+      Buffer a(s.batch * s.m * s.k, 1), b(s.batch * s.k * s.n, 2), bias(s.n, 3),
+          residual(rows * s.n, 4), factor(rows, 5), table(period * s.n, 6), scalar(1, 7),
+          first(rows * s.n), second(rows * s.n);
       Buffer shared = residual;
       Buffer &out = inPlace ? shared : first;
-      runKernel(compiled.jit->kernel(spec.name),
-                {&a, &b, &bias, inPlace ? &shared : &residual, &factor, &table, &scalar, &out, &second},
-                compiled.tasks[number], compiled.scratch[number], 2);
+      runKernel(
+          compiled.jit->kernel(spec.name),
+          {&a, &b, &bias, inPlace ? &shared : &residual, &factor, &table, &scalar, &out, &second},
+          compiled.tasks[number], compiled.scratch[number], 2);
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t j = 0; j < s.n; ++j) {
           int64_t at = r * s.n + j;
           double biased = product(s, a, b, r / s.m, r % s.m, j) + bias[j];
-          double expected = (biased * factor[r] + table[r % period * s.n + j] + residual[at]) * scalar[0];
+          double expected =
+              (biased * factor[r] + table[r % period * s.n + j] + residual[at]) * scalar[0];
           ASSERT_TRUE(std::abs(second[at] - biased) <= sumTolerance(s.k + 1));
           ASSERT_TRUE(std::abs(out[at] - expected) <= sumTolerance(s.k + 4));
         }
@@ -207,7 +232,9 @@ void checkEpilogue(std::optional<int64_t> depth, bool inPlace) {
   }
 }
 
-TEST(Gemm, EpilogueReadsBroadcastInputsAndWritesSeveralOutputs) { checkEpilogue(std::nullopt, false); }
+TEST(Gemm, EpilogueReadsBroadcastInputsAndWritesSeveralOutputs) {
+  checkEpilogue(std::nullopt, false);
+}
 TEST(Gemm, EpilogueAfterSeveralBlocksOfK) { checkEpilogue(16, false); }
 TEST(Gemm, EpilogueInPlaceOfAnInput) {
   checkEpilogue(std::nullopt, true);
@@ -248,24 +275,31 @@ TEST(Gemm, RefusesWhatItCannotCompute) {
   spec = plainSpec("g", {1, 4, 5, 6});
   spec.epilogue.outputs = {floats({4, 6})};
   EXPECT_TRUE(refused(spec));
-  EXPECT_EQ(message, "product kernel 'g' has an output of type memref<4x6xf32>; it needs 20 elements");
+  EXPECT_EQ(message,
+            "product kernel 'g' has an output of type memref<4x6xf32>; it needs 20 elements");
   spec = plainSpec("g", {1, 4, 5, 6});
   spec.epilogue.inputs = {*EpilogueInput::broadcast(floats({5}), {4, 5})};
   EXPECT_TRUE(refused(spec));
-  EXPECT_EQ(message, "product kernel 'g' has no epilogue function, so it takes no further inputs and writes one output of f32");
-  spec.epilogue.function = [](OpBuilder &, Location, const EpiloguePoint &point) { return SmallVector<Value>{point.product}; };
+  EXPECT_EQ(message, "product kernel 'g' has no epilogue function, so it takes no further inputs "
+                     "and writes one output of f32");
+  spec.epilogue.function = [](OpBuilder &, Location, const EpiloguePoint &point) {
+    return SmallVector<Value>{point.product};
+  };
   spec.accumulate = true;
   EXPECT_TRUE(refused(spec));
-  EXPECT_EQ(message, "product kernel 'g' cannot accumulate behind an epilogue; read the old value as an input of the epilogue");
+  EXPECT_EQ(message, "product kernel 'g' cannot accumulate behind an epilogue; read the old value "
+                     "as an input of the epilogue");
   spec.accumulate = false;
   spec.epilogue.inputs[0].type = floats({4});
   EXPECT_TRUE(refused(spec));
-  EXPECT_EQ(message, "product kernel 'g' reads an epilogue input of type memref<4xf32> beyond its end");
+  EXPECT_EQ(message,
+            "product kernel 'g' reads an epilogue input of type memref<4xf32> beyond its end");
   spec = plainSpec("g", {1, 4, 5, 6, false, true});
   spec.plan = planGemm(spec, target);
   spec.plan->packB = false;
   EXPECT_TRUE(refused(spec));
-  EXPECT_EQ(message, "matrix product 'g' must pack B: it is stored [n, k], and tiles load vectors along n");
+  EXPECT_EQ(message,
+            "matrix product 'g' must pack B: it is stored [n, k], and tiles load vectors along n");
 }
 
 } // namespace

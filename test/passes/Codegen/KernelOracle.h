@@ -1,8 +1,9 @@
 //===- KernelOracle.h - Kernels against the double-precision interpreter --===//
 //
-// A kernel is written as an exec.kernel, run from machine code and compared with ReferenceOp on the same inputs. Outputs and scratch hold
-// NaN first; every kernel runs for several groupings of its tasks, whose bits must be equal, and with each result over each input that
-// reusableOperands allows, which must not change a bit either.
+// A kernel is written as an exec.kernel, run from machine code and compared with ReferenceOp on the
+// same inputs. Outputs and scratch hold NaN first; every kernel runs for several groupings of its
+// tasks, whose bits must be equal, and with each result over each input that reusableOperands
+// allows, which must not change a bit either.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,8 @@
 
 namespace descent::testing {
 
-using EmitFunction = mlir::FailureOr<mlir::func::FuncOp> (*)(exec::KernelOp, mlir::ModuleOp, const CpuTarget &);
+using EmitFunction = mlir::FailureOr<mlir::func::FuncOp> (*)(exec::KernelOp, mlir::ModuleOp,
+                                                             const CpuTarget &);
 
 /// Values of one tensor as they lie in memory.
 struct Memory {
@@ -89,9 +91,11 @@ inline std::vector<reference::Tensor> interpret(exec::KernelOp kernel, const Inp
   return outputs;
 }
 
-/// `text` holds one exec.kernel. `fill(input, element)` gives input values, which are rounded to the type first. `tolerance` is relative to
-/// 1 + the reference's magnitude; results are compared exactly where it is 0.
-inline void expectKernel(const std::string &text, EmitFunction emit, std::function<double(unsigned, size_t)> fill, double tolerance) {
+/// `text` holds one exec.kernel. `fill(input, element)` gives input values, which are rounded to
+/// the type first. `tolerance` is relative to 1 + the reference's magnitude; results are compared
+/// exactly where it is 0.
+inline void expectKernel(const std::string &text, EmitFunction emit,
+                         std::function<double(unsigned, size_t)> fill, double tolerance) {
   SCOPED_TRACE(text);
   auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context());
   ASSERT_TRUE(module);
@@ -136,14 +140,16 @@ inline void expectKernel(const std::string &text, EmitFunction emit, std::functi
         for (auto [i, memory] : llvm::enumerate(out))
           pointers.push_back(i == result ? in[input].data() : memory.data());
         size_t scratchSize = (scratchBytes + 64 + 63) / 64 * 64;
-        std::unique_ptr<uint8_t, decltype(&std::free)> scratch(static_cast<uint8_t *>(std::aligned_alloc(64, scratchSize)), &std::free);
+        std::unique_ptr<uint8_t, decltype(&std::free)> scratch(
+            static_cast<uint8_t *>(std::aligned_alloc(64, scratchSize)), &std::free);
         for (int64_t task = 0; task < tasks; task += grouping) {
           std::memset(scratch.get(), 0xFF, scratchSize);
           run(pointers.data(), task, std::min(task + grouping, tasks), scratch.get());
         }
         for (auto [i, memory] : llvm::enumerate(in)) {
           ASSERT_TRUE(memory.marginsIntact()) << "input " << i;
-          ASSERT_TRUE(i == input || memory.bytes == inputs[i].bytes) << "input " << i << " is written";
+          ASSERT_TRUE(i == input || memory.bytes == inputs[i].bytes)
+              << "input " << i << " is written";
         }
         for (auto [i, memory] : llvm::enumerate(out)) {
           ASSERT_TRUE(memory.marginsIntact()) << "result " << i;
@@ -157,11 +163,13 @@ inline void expectKernel(const std::string &text, EmitFunction emit, std::functi
                 rounding += 1.0 / 128;
               bool same = got == want || (std::isnan(got) && std::isnan(want));
               ASSERT_TRUE(same || std::abs(got - want) <= rounding * (1 + std::abs(want)))
-                  << "result " << i << " element " << k << ": " << got << ", reference " << want << ", tasks " << tasks;
+                  << "result " << i << " element " << k << ": " << got << ", reference " << want
+                  << ", tasks " << tasks;
             }
           }
-          ASSERT_EQ(first[i], written.bytes) << "result " << i << " depends on the grouping of tasks (" << grouping << " of " << tasks
-                                             << ") or on lying over input " << int(input);
+          ASSERT_EQ(first[i], written.bytes)
+              << "result " << i << " depends on the grouping of tasks (" << grouping << " of "
+              << tasks << ") or on lying over input " << int(input);
         }
       }
   }

@@ -1,7 +1,7 @@
 //===- KernelTesting.h - Running generated kernels in tests ---------------===//
 //
-// Kernels run in this process. Scratch and outputs hold NaN beforehand, so that reading what was never written shows; every buffer has a
-// margin on both sides whose bits must survive.
+// Kernels run in this process. Scratch and outputs hold NaN beforehand, so that reading what was
+// never written shows; every buffer has a margin on both sides whose bits must survive.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,9 +74,10 @@ private:
   std::vector<float> storage;
 };
 
-/// Runs tasks [0, tasks) in calls of at most `grouping` tasks, with fresh NaN scratch for each call.
-inline void runKernel(descent_kernel_function kernel, std::vector<Buffer *> buffers, int64_t tasks, int64_t scratchBytes,
-                      int64_t grouping) {
+/// Runs tasks [0, tasks) in calls of at most `grouping` tasks, with fresh NaN scratch for each
+/// call.
+inline void runKernel(descent_kernel_function kernel, std::vector<Buffer *> buffers, int64_t tasks,
+                      int64_t scratchBytes, int64_t grouping) {
   std::vector<void *> pointers;
   for (Buffer *buffer : buffers)
     pointers.push_back(buffer->data());
@@ -84,7 +85,8 @@ inline void runKernel(descent_kernel_function kernel, std::vector<Buffer *> buff
   auto *storage = static_cast<float *>(std::aligned_alloc(64, (floats * 4 + 63) / 64 * 64));
   for (int64_t first = 0; first < tasks; first += grouping) {
     for (size_t i = 0; i < floats; ++i)
-      storage[i] = i * 4 >= size_t(scratchBytes) ? Buffer::canary : std::numeric_limits<float>::quiet_NaN();
+      storage[i] =
+          i * 4 >= size_t(scratchBytes) ? Buffer::canary : std::numeric_limits<float>::quiet_NaN();
     kernel(pointers.data(), first, std::min(first + grouping, tasks), storage);
     for (size_t i = (scratchBytes + 3) / 4; i < floats; ++i)
       ASSERT_EQ(storage[i], Buffer::canary) << "scratch is written beyond its size";
@@ -94,9 +96,11 @@ inline void runKernel(descent_kernel_function kernel, std::vector<Buffer *> buff
     ASSERT_TRUE(buffers[i]->marginsIntact()) << "buffer " << i << " is written outside its bounds";
 }
 
-/// Bound of the rounding error of a sum of `depth` products of magnitude at most one, in f32: half a unit in the last place per step, of
-/// partial sums that random signs keep well below `depth`.
-inline double sumTolerance(int64_t depth) { return double(depth + 16) * std::numeric_limits<float>::epsilon(); }
+/// Bound of the rounding error of a sum of `depth` products of magnitude at most one, in f32: half
+/// a unit in the last place per step, of partial sums that random signs keep well below `depth`.
+inline double sumTolerance(int64_t depth) {
+  return double(depth + 16) * std::numeric_limits<float>::epsilon();
+}
 
 } // namespace descent::testing
 

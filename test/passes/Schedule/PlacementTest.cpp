@@ -1,7 +1,9 @@
 //===- PlacementTest.cpp - Offsets against every order of placing ---------===//
 //
-// Random small instances. The optimum is found by brute force: some order of placing slots, each at the lowest offset that is free for its whole life, reaches
-// it, because an optimal placement in which every slot is pushed down until it rests on another or on zero is what placing by offset gives.
+// Random small instances. The optimum is found by brute force: some order of placing slots, each at
+// the lowest offset that is free for its whole life, reaches it, because an optimal placement in
+// which every slot is pushed down until it rests on another or on zero is what placing by offset
+// gives.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +46,8 @@ int64_t optimum(std::vector<Slot> slots) {
       for (bool moved = true; moved;) {
         moved = false;
         for (size_t j = 0; j < i; ++j)
-          if (const Slot &other = slots[order[j]]; aliveTogether(slot, other) && inSameBytes(slot, other)) {
+          if (const Slot &other = slots[order[j]];
+              aliveTogether(slot, other) && inSameBytes(slot, other)) {
             slot.offset = other.offset + other.bytes;
             moved = true;
           }
@@ -67,7 +70,8 @@ TEST(Placement, SmallInstancesAgainstBruteForce) {
     placed += end;
     least += best;
   }
-  EXPECT_LE(static_cast<double>(placed), 1.02 * static_cast<double>(least)) << "greedy placement has become worse";
+  EXPECT_LE(static_cast<double>(placed), 1.02 * static_cast<double>(least))
+      << "greedy placement has become worse";
 }
 
 TEST(Placement, NoTwoLiveSlotsShareBytes) {
@@ -80,7 +84,8 @@ TEST(Placement, NoTwoLiveSlotsShareBytes) {
       EXPECT_EQ(slots[i].offset % alignment, 0);
       highest = std::max(highest, slots[i].offset + slots[i].bytes);
       for (size_t j = 0; j < i; ++j)
-        EXPECT_FALSE(aliveTogether(slots[i], slots[j]) && inSameBytes(slots[i], slots[j])) << i << " and " << j;
+        EXPECT_FALSE(aliveTogether(slots[i], slots[j]) && inSameBytes(slots[i], slots[j]))
+            << i << " and " << j;
     }
     EXPECT_EQ(end, highest);
     EXPECT_GE(end, lowerBound(slots));

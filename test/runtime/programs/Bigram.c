@@ -4,7 +4,8 @@
  *     loss            = sum of cross entropies over positions of real rows
  *     update          = table <- table - 10 gradient / loss_weight
  *
- * It trains on text, predicts [B, T, V], and bounds its tokens, so the scripts can test data, sampling and refusals without the compiler.
+ * It trains on text, predicts [B, T, V], and bounds its tokens, so the scripts can test data,
+ * sampling and refusals without the compiler.
  */
 #include "descent/abi.h"
 
@@ -77,7 +78,8 @@ static void gradient(void *const *buffers, int64_t first, int64_t last, void *sc
       for (int k = 0; k < V; ++k)
         sum += expf(logits[V * i + k]);
       for (int k = 0; k < V; ++k)
-        gradient[V * row + k] += weights[i / T] * (expf(logits[V * i + k]) / sum - (k == targets[i]));
+        gradient[V * row + k] +=
+            weights[i / T] * (expf(logits[V * i + k]) / sum - (k == targets[i]));
     }
   }
 }
@@ -107,52 +109,84 @@ static void update(void *const *buffers, int64_t first, int64_t last, void *scra
 }
 
 static const descent_kernel kernels[] = {
-    {"look", "nn.embedding, nn.cross_entropy", look, B * T, 0, 3.0 * B * T * V, 8.0 * B * T * V},
-    {"total", "nn.loss", total, 1, 0, B * T, 4.0 * B * T},
-    {"gradient", "gradient of nn.embedding", gradient, V, 0, 4.0 * B * T * V, 4.0 * V * V},
-    {"decide", "train.norm", decide, 1, 0, 2.0 * V * V, 4.0 * V * V},
-    {"update", "train.update table", update, V, 0, 3.0 * V * V, 12.0 * V * V},
+    {"look", "nn.embedding, nn.cross_entropy", look, B *T, 0, 3.0 * B *T *V, 8.0 * B *T *V},
+    {"total", "nn.loss", total, 1, 0, B *T, 4.0 * B *T},
+    {"gradient", "gradient of nn.embedding", gradient, V, 0, 4.0 * B *T *V, 4.0 * V *V},
+    {"decide", "train.norm", decide, 1, 0, 2.0 * V *V, 4.0 * V *V},
+    {"update", "train.update table", update, V, 0, 3.0 * V *V, 12.0 * V *V},
 };
 
 static void forward(descent_context *context, uint8_t *arena) {
-  void *lookBuffers[] = {arena + AtTable, arena + AtTokens, arena + AtTargets, arena + AtRowWeights, arena + AtLogits, arena + AtLosses};
+  void *lookBuffers[] = {arena + AtTable,      arena + AtTokens, arena + AtTargets,
+                         arena + AtRowWeights, arena + AtLogits, arena + AtLosses};
   descent_launch(context, &kernels[0], lookBuffers);
-  void *totalBuffers[] = {arena + AtLosses, arena + AtRowWeights, arena + AtLossSum, arena + AtLossWeight};
+  void *totalBuffers[] = {arena + AtLosses, arena + AtRowWeights, arena + AtLossSum,
+                          arena + AtLossWeight};
   descent_launch(context, &kernels[1], totalBuffers);
 }
 
 static void step(descent_context *context, uint8_t *arena) {
   forward(context, arena);
-  void *gradientBuffers[] = {arena + AtLogits, arena + AtTokens, arena + AtTargets, arena + AtRowWeights, arena + AtGradient};
+  void *gradientBuffers[] = {arena + AtLogits, arena + AtTokens, arena + AtTargets,
+                             arena + AtRowWeights, arena + AtGradient};
   descent_launch(context, &kernels[2], gradientBuffers);
-  void *decideBuffers[] = {arena + AtGradient, arena + AtLossWeight, arena + AtNorm, arena + AtRate, arena + AtStep, arena + AtCommitted};
+  void *decideBuffers[] = {arena + AtGradient, arena + AtLossWeight, arena + AtNorm,
+                           arena + AtRate,     arena + AtStep,       arena + AtCommitted};
   descent_launch(context, &kernels[3], decideBuffers);
-  void *updateBuffers[] = {arena + AtGradient, arena + AtLossWeight, arena + AtRate, arena + AtCommitted, arena + AtTable};
+  void *updateBuffers[] = {arena + AtGradient, arena + AtLossWeight, arena + AtRate,
+                           arena + AtCommitted, arena + AtTable};
   descent_launch(context, &kernels[4], updateBuffers);
 }
 
 static const descent_parameter parameters[] = {
-    {{"table", DESCENT_F32, 2, {V, V}, AtTable, 4 * V * V}, DESCENT_INIT_UNIFORM, 1, -0.01, 0.01, AtGradient, "default", 1.0, 0.0},
+    {{"table", DESCENT_F32, 2, {V, V}, AtTable, 4 * V *V},
+     DESCENT_INIT_UNIFORM,
+     1,
+     -0.01,
+     0.01,
+     AtGradient,
+     "default",
+     1.0,
+     0.0},
 };
-static const descent_state states[] = {{{DESCENT_UPDATES_STATE, DESCENT_I64, 0, {0}, AtStep, 8}, -1, 0, 0.0}};
+static const descent_state states[] = {
+    {{DESCENT_UPDATES_STATE, DESCENT_I64, 0, {0}, AtStep, 8}, -1, 0, 0.0}};
 static const descent_input inputs[] = {
-    {{"tokens", DESCENT_I32, 2, {B, T}, AtTokens, 4 * B * T}, DESCENT_INPUT_DATA, 1, 0, V, 0, 0, 0},
-    {{"targets", DESCENT_I32, 2, {B, T}, AtTargets, 4 * B * T}, DESCENT_INPUT_TARGET, 1, 0, V, 0, 0, 0},
-    {{"row_weights", DESCENT_F32, 1, {B}, AtRowWeights, 4 * B}, DESCENT_INPUT_ROW_WEIGHTS, 0, 0, 0, 0, 0, 0},
+    {{"tokens", DESCENT_I32, 2, {B, T}, AtTokens, 4 * B *T}, DESCENT_INPUT_DATA, 1, 0, V, 0, 0, 0},
+    {{"targets", DESCENT_I32, 2, {B, T}, AtTargets, 4 * B *T},
+     DESCENT_INPUT_TARGET,
+     1,
+     0,
+     V,
+     0,
+     0,
+     0},
+    {{"row_weights", DESCENT_F32, 1, {B}, AtRowWeights, 4 * B},
+     DESCENT_INPUT_ROW_WEIGHTS,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0},
 };
 static const descent_tensor stepOutputs[] = {
-    {"loss_sum", DESCENT_F32, 0, {0}, AtLossSum, 4},   {"loss_weight", DESCENT_F32, 0, {0}, AtLossWeight, 4},
-    {"grad_norm", DESCENT_F32, 0, {0}, AtNorm, 4},     {"learning_rate", DESCENT_F32, 0, {0}, AtRate, 4},
+    {"loss_sum", DESCENT_F32, 0, {0}, AtLossSum, 4},
+    {"loss_weight", DESCENT_F32, 0, {0}, AtLossWeight, 4},
+    {"grad_norm", DESCENT_F32, 0, {0}, AtNorm, 4},
+    {"learning_rate", DESCENT_F32, 0, {0}, AtRate, 4},
     {"committed", DESCENT_I1, 0, {0}, AtCommitted, 1},
 };
 static const descent_tensor evaluateOutputs[] = {
     {"loss_sum", DESCENT_F32, 0, {0}, AtLossSum, 4},
     {"loss_weight", DESCENT_F32, 0, {0}, AtLossWeight, 4},
-    {"predictions", DESCENT_F32, 3, {B, T, V}, AtLogits, 4 * B * T * V},
+    {"predictions", DESCENT_F32, 3, {B, T, V}, AtLogits, 4 * B *T *V},
 };
-static const descent_function functions[] = {{"step", step, stepOutputs, 5}, {"evaluate", forward, evaluateOutputs, 3}};
+static const descent_function functions[] = {{"step", step, stepOutputs, 5},
+                                             {"evaluate", forward, evaluateOutputs, 3}};
 static const descent_setting settings[] = {
-    {"batch.size", "4"}, {"data.format", "text"}, {"data.sequence", "16"}, {"data.validation", "0.1"}, {"run.seed", "0"}, {"schedule.steps", "300"},
+    {"batch.size", "4"},        {"data.format", "text"}, {"data.sequence", "16"},
+    {"data.validation", "0.1"}, {"run.seed", "0"},       {"schedule.steps", "300"},
 };
 
 extern const descent_program program __asm__(DESCENT_PROGRAM_SYMBOL);
@@ -164,12 +198,25 @@ const descent_program program = {
     .cpu = "x86-64",
     .cpu_features = "",
     .plan_hash = 0xb19a,
-    .memory = {.arena = Bytes, .persistent = Persistent, .parameters = 4 * V * V, .gradients = 4 * V * V, .optimizer = 64,
-               .activations = Bytes - Persistent, .workspace = 0, .thread_scratch = 0, .lower_bound = Bytes},
-    .parameters = parameters, .parameter_count = 1,
-    .states = states, .state_count = 1,
-    .inputs = inputs, .input_count = 3,
-    .kernels = kernels, .kernel_count = 5,
-    .settings = settings, .setting_count = sizeof settings / sizeof *settings,
-    .functions = functions, .function_count = 2,
+    .memory = {.arena = Bytes,
+               .persistent = Persistent,
+               .parameters = 4 * V * V,
+               .gradients = 4 * V * V,
+               .optimizer = 64,
+               .activations = Bytes - Persistent,
+               .workspace = 0,
+               .thread_scratch = 0,
+               .lower_bound = Bytes},
+    .parameters = parameters,
+    .parameter_count = 1,
+    .states = states,
+    .state_count = 1,
+    .inputs = inputs,
+    .input_count = 3,
+    .kernels = kernels,
+    .kernel_count = 5,
+    .settings = settings,
+    .setting_count = sizeof settings / sizeof *settings,
+    .functions = functions,
+    .function_count = 2,
 };

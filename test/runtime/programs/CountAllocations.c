@@ -1,7 +1,8 @@
-/* Counts the allocations of a process and, at its end, appends the number to the file that COUNT_ALLOCATIONS names.
+/* Counts the allocations of a process and, at its end, appends the number to the file that
+ * COUNT_ALLOCATIONS names.
  *
- * Preloaded, it stands before the C library's functions. The test compares a short run with a long one: equal numbers mean that no
- * step allocates, whatever start and end do.
+ * Preloaded, it stands before the C library's functions. The test compares a short run with a long
+ * one: equal numbers mean that no step allocates, whatever start and end do.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
