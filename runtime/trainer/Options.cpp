@@ -90,7 +90,6 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
   Options options;
   options.steps = settings.integer("schedule.steps", -1);
   options.seed = static_cast<uint64_t>(settings.integer("run.seed", 0));
-  options.out = settings.text("run.out", options.out);
   options.logEvery = settings.integer("run.log_every", options.logEvery);
   options.checkpointEvery = settings.integer("run.checkpoint_every", options.checkpointEvery);
   options.validateEvery = settings.integer("run.validate_every", options.validateEvery);
