@@ -25,6 +25,10 @@ public:
     batch();
     optimizer();
     schedule();
+    lossScale();
+    storage();
+    fp8();
+    overrides();
   }
 
 private:
@@ -116,6 +120,77 @@ private:
       error("schedule.warmup", "schedule.warmup is " + std::to_string(schedule.warmup) +
                                    ", but the whole schedule has only " +
                                    std::to_string(*schedule.steps) + " steps (schedule.steps)");
+  }
+
+  /// Scaling keeps small gradients of a narrow backward pass; fp32 has none to lose.
+  void lossScale() {
+    const auto &precision = recipe.precision;
+    if (precision.lossScale != "none" && !precision.isNarrow())
+      error("precision.loss_scale",
+            "precision.loss_scale is " + precision.lossScale + ", but precision.compute is '" +
+                precision.compute +
+                "', whose gradients have the range of fp32 and need no scale; remove the key, or "
+                "set precision.compute to fp16, bf16 or fp8");
+    if (!precision.scalesDynamically()) {
+      for (const char *key : {"loss_scale_initial", "loss_scale_growth", "loss_scale_backoff",
+                              "loss_scale_interval", "loss_scale_floor"})
+        useless(std::string("precision.") + key, "loss_scale 'dynamic'",
+                "precision.loss_scale is '" + precision.lossScale + "'");
+    } else if (precision.scaleFloor > precision.scaleInitial) {
+      bool isFloorGiven = recipe.isGiven("precision.loss_scale_floor");
+      error(isFloorGiven ? "precision.loss_scale_floor" : "precision.loss_scale_initial",
+            "precision.loss_scale_floor is " + tomlText(precision.scaleFloor, KeyKind::Number) +
+                ", above precision.loss_scale_initial, which is " +
+                tomlText(precision.scaleInitial, KeyKind::Number) +
+                "; the scale starts at or above its floor");
+    }
+  }
+
+  /// What is stored in bf16, and how it is rounded.
+  void storage() {
+    const auto &precision = recipe.precision;
+    if (!precision.master && precision.compute != "bf16")
+      error("precision.master", "precision.master is false, which stores the parameters in bf16 "
+                                "alone, but precision.compute is '" +
+                                    precision.compute +
+                                    "'; set precision.compute to bf16 or remove the key");
+    bool hasState = recipe.optimizer.kind != "sgd" || recipe.optimizer.momentum != 0.0;
+    if (precision.state == "bf16" && !hasState)
+      error("precision.state", "precision.state is 'bf16', but optimizer.kind 'sgd' without "
+                               "momentum has no state; remove the key");
+    if (precision.master && precision.state == "fp32")
+      useless("precision.rounding", "master = false and state = \"bf16\"",
+              "nothing is stored in bf16 by the update");
+  }
+
+  void fp8() {
+    const auto &precision = recipe.precision;
+    if (precision.compute != "fp8") {
+      for (const char *key : {"fp8_scaling", "fp8_history", "fp8_margin"})
+        useless(std::string("precision.") + key, "compute 'fp8'",
+                "precision.compute is '" + precision.compute + "'");
+    } else if (precision.fp8Scaling == "current") {
+      useless("precision.fp8_history", "fp8_scaling 'delayed'",
+              "precision.fp8_scaling is 'current'");
+    }
+  }
+
+  void overrides() {
+    bool isNarrow = recipe.precision.compute != "fp32";
+    for (const PrecisionOverride &one : recipe.precision.overrides) {
+      if (one.op.empty() && one.match.empty())
+        errors.push_back({one.where, "a precision override needs op, a kind of op such as "
+                                     "\"matmul\", or match, a pattern such as \"h.0.*\", or both; "
+                                     "to change the type of everything set precision.compute"});
+      if (one.type.empty())
+        errors.push_back(
+            {one.where, "a precision override needs type, which is fp32, bf16 or fp16"});
+      else if (one.type == "fp32" && !isNarrow)
+        errors.push_back({one.where, "the override asks for fp32, which precision.compute and the "
+                                     "overrides before it give already; remove it, or set "
+                                     "precision.compute to a narrower type"});
+      isNarrow |= one.type != "fp32";
+    }
   }
 
   const Recipe &recipe;

@@ -129,16 +129,12 @@ public:
       return error(where, "expected table.key=value, as in batch.size=64");
     std::string table = name.substr(0, dot), key = name.substr(dot + 1);
     std::string value = trimmed(assignment.substr(equals + 1));
-    if (table.rfind("optimizer.group", 0) == 0) {
-      std::string digits = table.size() > 16 && table[15] == '.' ? table.substr(16) : "";
-      size_t index = 0;
-      auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-      auto &groups = recipe.optimizer.groups;
-      if (digits.empty() || parsed.ec != std::errc() || *parsed.ptr != 0 || index >= groups.size())
-        return error(where, "the recipe has " + std::to_string(groups.size()) +
-                                " optimizer groups; name one as optimizer.group.0." + key);
-      return overrideKey(groupKeys(), "optimizer.group", groups[index], key, value, where);
-    }
+    if (table.rfind("optimizer.group", 0) == 0)
+      return overrideElement(groupKeys(), recipe.optimizer.groups, "optimizer groups", table, key,
+                             value, where);
+    if (table.rfind("precision.override", 0) == 0)
+      return overrideElement(overrideKeys(), recipe.precision.overrides, "precision overrides",
+                             table, key, value, where);
     if (!knownTable(table, where))
       return;
     overrideKey(recipeKeys(), table, recipe, key, value, where);
@@ -189,32 +185,36 @@ private:
         std::string key(keyName.str());
         std::string at = position(keyName.source());
         if (table == "optimizer" && key == "group")
-          groups(value, at);
+          elements(groupKeys(), recipe.optimizer.groups, value, at);
+        else if (table == "precision" && key == "override")
+          elements(overrideKeys(), recipe.precision.overrides, value, at);
         else if (const auto *known = findKey(recipeKeys(), table, key, at))
           give(*known, recipe, value, at, known->name());
       }
     }
   }
 
-  void groups(const toml::node &node, const std::string &where) {
+  /// The tables of an array such as [[optimizer.group]].
+  template <typename Owner>
+  void elements(const std::vector<Key<Owner>> &keys, std::vector<Owner> &list,
+                const toml::node &node, const std::string &where) {
+    std::string table = keys.front().table;
     const toml::array *array = node.as_array();
     if (!array || !array->is_homogeneous(toml::node_type::table)) {
-      error(where, "optimizer.group is " + std::string(kindName(node)) +
-                       ", expected one or more [[optimizer.group]] tables");
+      error(where, table + " is " + std::string(kindName(node)) + ", expected one or more [[" +
+                       table + "]] tables");
       return;
     }
     for (const toml::node &element : *array) {
-      OptimizerGroup group;
-      group.where = position(element.source());
-      std::string prefix =
-          "optimizer.group." + std::to_string(recipe.optimizer.groups.size()) + ".";
+      Owner one;
+      one.where = position(element.source());
+      std::string prefix = table + "." + std::to_string(list.size()) + ".";
       for (auto &&[keyName, value] : *element.as_table()) {
         std::string at = position(keyName.source());
-        if (const auto *known =
-                findKey(groupKeys(), "optimizer.group", std::string(keyName.str()), at))
-          give(*known, group, value, at, prefix + known->key);
+        if (const auto *known = findKey(keys, table, std::string(keyName.str()), at))
+          give(*known, one, value, at, prefix + known->key);
       }
-      recipe.optimizer.groups.push_back(std::move(group));
+      list.push_back(std::move(one));
     }
   }
 
@@ -261,6 +261,22 @@ private:
     return nullptr;
   }
 
+  /// A key of one table of an array, named as "optimizer.group.0"; `noun` is what they are called.
+  template <typename Owner>
+  void overrideElement(const std::vector<Key<Owner>> &keys, std::vector<Owner> &list,
+                       const std::string &noun, const std::string &table, const std::string &key,
+                       const std::string &value, const std::string &where) {
+    std::string name = keys.front().table;
+    bool hasIndex = table.size() > name.size() + 1 && table[name.size()] == '.';
+    std::string digits = hasIndex ? table.substr(name.size() + 1) : "";
+    size_t index = 0;
+    auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    if (digits.empty() || parsed.ec != std::errc() || *parsed.ptr != 0 || index >= list.size())
+      return error(where, "the recipe has " + std::to_string(list.size()) + " " + noun +
+                              "; name one as " + name + ".0." + key);
+    overrideKey(keys, name, list[index], key, value, where);
+  }
+
   template <typename Owner>
   void overrideKey(const std::vector<Key<Owner>> &keys, const std::string &table, Owner &owner,
                    const std::string &name, const std::string &value, const std::string &where) {
@@ -270,8 +286,12 @@ private:
     bool isText = key->kind == KeyKind::Text || key->kind == KeyKind::Path ||
                   key->kind == KeyKind::Names || key->kind == KeyKind::Size;
     bool quoted = !value.empty() && (value[0] == '"' || value[0] == '\'' || value[0] == '[');
-    std::string given = table == "optimizer.group" ? where : key->name();
-    if (isText && !quoted)
+    bool isElement = table.find('.') != std::string::npos;
+    std::string given = isElement ? where : key->name();
+    bool isChoice =
+        key->kind == KeyKind::ChoiceOrNumber &&
+        std::find(key->choices.begin(), key->choices.end(), value) != key->choices.end();
+    if ((isText && !quoted) || isChoice)
       return give(*key, owner, toml::value<std::string>(value), where, given);
     toml::parse_result result = toml::parse("v = " + value);
     const toml::node *node = result ? result.table().get("v") : nullptr;
@@ -313,6 +333,11 @@ private:
       if (!key.choices.empty())
         return listed({key.choices.begin(), key.choices.end()});
       return "a string";
+    case KeyKind::ChoiceOrNumber: {
+      std::vector<std::string> words(key.choices.begin(), key.choices.end());
+      words.push_back("a finite number" + limits(key.range));
+      return listed(words);
+    }
     case KeyKind::Path:
       return "a path in quotes";
     case KeyKind::Names:
@@ -384,9 +409,17 @@ private:
   bool read(const KeyInfo &key, const toml::node &node, std::string &target,
             const std::string &where) {
     std::optional<std::string> value = node.value_exact<std::string>();
-    // A loss scale may be written as a number; its feature is refused below all the same.
-    if (!value && *key.later && key.choices.empty() && node.is_number())
-      value = shown(node);
+    if (key.kind == KeyKind::ChoiceOrNumber) {
+      double number = 0.0;
+      if (node.is_number() && read(key, node, number, where))
+        target = tomlText(number, key.kind);
+      else if (value &&
+               std::find(key.choices.begin(), key.choices.end(), *value) != key.choices.end())
+        target = *value;
+      else
+        return false;
+      return true;
+    }
     if (!value)
       return false;
     if (value->find('\0') != std::string::npos || (key.kind == KeyKind::Path && value->empty()))
@@ -478,6 +511,16 @@ private:
   std::vector<RecipeError> &errors;
 };
 
+/// Defaults that depend on other keys.
+void completeDefaults(Recipe &recipe) {
+  auto &precision = recipe.precision;
+  bool hasHalf = precision.compute == "fp16" ||
+                 std::any_of(precision.overrides.begin(), precision.overrides.end(),
+                             [](const PrecisionOverride &one) { return one.type == "fp16"; });
+  if (precision.lossScale.empty())
+    precision.lossScale = hasHalf ? "dynamic" : "none";
+}
+
 } // namespace
 
 std::optional<Recipe> parseRecipeText(const std::string &text, const std::string &path,
@@ -488,6 +531,7 @@ std::optional<Recipe> parseRecipeText(const std::string &text, const std::string
   parser.file(text);
   for (const std::string &assignment : overrides)
     parser.override(assignment);
+  completeDefaults(parser.recipe);
   // Rules between keys only confuse where the keys themselves are wrong.
   if (errors.size() == before)
     checkRecipe(parser.recipe, errors);

@@ -29,6 +29,35 @@ struct OptimizerGroup {
   std::string where; ///< "recipe.toml:12:1"
 };
 
+/// [[precision.override]]: ops that run in another type than their class says. Where several match
+/// an op, the last one counts.
+struct PrecisionOverride {
+  std::string op;                 ///< kind as in "matmul"; empty: any
+  std::vector<std::string> match; ///< patterns of instance paths or parameters; empty: any
+  std::string type;               ///< fp32, bf16, fp16
+  std::string where;              ///< "recipe.toml:12:1"
+};
+
+/// [precision].
+struct PrecisionSettings {
+  std::string compute;   ///< fp32, tf32, bf16, fp16, fp8
+  std::string lossScale; ///< none, dynamic or a number; never empty once parsed
+  double scaleInitial, scaleGrowth, scaleBackoff, scaleFloor; ///< of the dynamic scale
+  int64_t scaleInterval;                                      ///< updates
+  bool master;                                                ///< fp32 master weights
+  std::string state;                                          ///< fp32, bf16
+  std::string rounding;                                       ///< stochastic, nearest
+  std::string fp8Scaling;                                     ///< delayed, current
+  int64_t fp8History, fp8Margin;
+  std::vector<PrecisionOverride> overrides;
+
+  bool scalesDynamically() const { return lossScale == "dynamic"; }
+  /// The number that loss_scale gives, if it is one.
+  std::optional<double> staticScale() const;
+  /// Whether any op may run in a type of 16 bits or fewer.
+  bool isNarrow() const;
+};
+
 /// The parsed recipe. Paths are absolute; every value is in range; what is optional and not given
 /// is empty.
 struct Recipe {
@@ -69,9 +98,7 @@ struct Recipe {
     std::optional<int64_t> steps;
     double minLr;
   } schedule;
-  struct {
-    std::string compute, lossScale;
-  } precision;
+  PrecisionSettings precision;
   struct {
     std::string recompute;
     std::optional<int64_t> budget; ///< bytes
@@ -94,8 +121,8 @@ struct Recipe {
   bool isGiven(const std::string &key) const { return origins.count(key) != 0; }
 
   /// All keys that have a value, defaults included, in the table's order: ("optimizer.betas",
-  /// "[0.9, 0.95]"). Groups follow as "optimizer.group.0.match". This is what the binary carries as
-  /// descent_program::settings.
+  /// "[0.9, 0.95]"). Groups follow as "optimizer.group.0.match", overrides as
+  /// "precision.override.0.op". This is what the binary carries as descent_program::settings.
   std::vector<std::pair<std::string, std::string>> flatten() const;
 };
 

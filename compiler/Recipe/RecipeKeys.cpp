@@ -20,6 +20,9 @@ constexpr KeyRange positive{.low = 0, .high = infinity, .lowOpen = true};
 constexpr KeyRange fraction{.low = 0, .high = 1, .highOpen = true}; // [0, 1)
 constexpr KeyRange count{.low = 1, .high = 2147483647};
 constexpr KeyRange countOrNone{.low = 0, .high = 2147483647};
+// Far above any useful scale, and low enough that the scale and its reciprocal are normal numbers
+// in f32 whatever weight multiplies them.
+constexpr KeyRange scale{.low = 1, .high = 1e30};
 
 } // namespace
 
@@ -198,20 +201,96 @@ const std::vector<Key<Recipe>> &recipeKeys() {
         .kind = Text,
         .standard = "\"fp32\"",
         .unit = "",
-        .text = "Type of matrix products and what follows them.",
-        .choices = {"fp32", "bf16", "fp16"},
-        .later = "mixed precision",
-        .laterChoices = {"bf16", "fp16"}},
+        .text = "Type of matrix products, convolutions and attention, and of what follows its "
+                "input; sums are fp32 in every case. `bf16`, `fp16`: operands and results in that "
+                "type. `fp8`: as `bf16`, with the operands of products in fp8 (E4M3 forward, E5M2 "
+                "backward) under a scale for each tensor. `tf32`: fp32, with the operands of "
+                "products rounded to 10 bits.",
+        .choices = {"fp32", "tf32", "bf16", "fp16", "fp8"}},
        TextField(MEMBER(precision.compute))},
       {{.table = "precision",
         .key = "loss_scale",
-        .kind = Text,
-        .standard = "\"none\"",
+        .kind = ChoiceOrNumber,
+        .standard = "",
         .unit = "",
-        .text = "Loss scaling for fp16: `none`, `dynamic` or a number.",
-        .later = "loss scaling",
-        .neutral = "none"},
+        .text = "Factor on the loss in the backward pass, so that small gradients do not vanish in "
+                "a narrow type; the update divides by it. `dynamic`: as large as the gradients "
+                "allow. Without it, `dynamic` where something runs in `fp16` and `none` elsewhere.",
+        .range = scale,
+        .choices = {"none", "dynamic"}},
        TextField(MEMBER(precision.lossScale))},
+      {{"precision", "loss_scale_initial", Number, "65536.0", "", "Where the dynamic scale starts.",
+        scale},
+       NumberField(MEMBER(precision.scaleInitial))},
+      {{"precision",
+        "loss_scale_growth",
+        Number,
+        "2.0",
+        "",
+        "Factor on the dynamic scale after `loss_scale_interval` steps without an overflow.",
+        {.low = 1, .high = 65536, .lowOpen = true}},
+       NumberField(MEMBER(precision.scaleGrowth))},
+      {{"precision",
+        "loss_scale_backoff",
+        Number,
+        "0.5",
+        "",
+        "Factor on the dynamic scale after a step whose gradients overflowed, which is skipped.",
+        {.low = 0, .high = 1, .highOpen = true, .lowOpen = true}},
+       NumberField(MEMBER(precision.scaleBackoff))},
+      {{"precision", "loss_scale_interval", Integer, "2000", "steps",
+        "Steps without an overflow before the dynamic scale grows.", count},
+       IntegerField(MEMBER(precision.scaleInterval))},
+      {{"precision", "loss_scale_floor", Number, "1.0", "",
+        "The dynamic scale does not fall below this.", scale},
+       NumberField(MEMBER(precision.scaleFloor))},
+      {{"precision", "master", Boolean, "true", "",
+        "Parameters are fp32 (the master weights), and products read a narrow copy that the update "
+        "writes. `false`: parameters are stored in bf16 alone; with compute `bf16` only."},
+       BooleanField(MEMBER(precision.master))},
+      {{.table = "precision",
+        .key = "state",
+        .kind = Text,
+        .standard = "\"fp32\"",
+        .unit = "",
+        .text = "Type in which the optimizer's state is stored. Its arithmetic is fp32.",
+        .choices = {"fp32", "bf16"}},
+       TextField(MEMBER(precision.state))},
+      {{.table = "precision",
+        .key = "rounding",
+        .kind = Text,
+        .standard = "\"stochastic\"",
+        .unit = "",
+        .text = "How an update rounds what it stores in bf16 (`master = false`, `state = "
+                "\"bf16\"`). `stochastic` keeps small updates alive on average; under `nearest` "
+                "those below half a unit in the last place vanish.",
+        .choices = {"stochastic", "nearest"}},
+       TextField(MEMBER(precision.rounding))},
+      {{.table = "precision",
+        .key = "fp8_scaling",
+        .kind = Text,
+        .standard = "\"delayed\"",
+        .unit = "",
+        .text = "Where the scale of an fp8 operand comes from: the largest magnitude of the last "
+                "`fp8_history` steps (`delayed`) or of the tensor itself (`current`).",
+        .choices = {"delayed", "current"}},
+       TextField(MEMBER(precision.fp8Scaling))},
+      {{"precision",
+        "fp8_history",
+        Integer,
+        "1024",
+        "steps",
+        "Steps that delayed scaling looks back.",
+        {.low = 1, .high = 65536}},
+       IntegerField(MEMBER(precision.fp8History))},
+      {{"precision",
+        "fp8_margin",
+        Integer,
+        "0",
+        "",
+        "Powers of two that the scale of an fp8 operand stays below the largest possible one.",
+        {.low = 0, .high = 16}},
+       IntegerField(MEMBER(precision.fp8Margin))},
 
       {{.table = "memory",
         .key = "recompute",
@@ -327,6 +406,31 @@ const std::vector<Key<OptimizerGroup>> &groupKeys() {
        static_cast<std::optional<double> &(*)(G &)>(MEMBER(weightDecay))},
       {{table, "frozen", Boolean, "false", "", "The group's parameters keep their values."},
        static_cast<bool &(*)(G &)>(MEMBER(frozen))},
+  };
+  return keys;
+}
+
+const std::vector<Key<PrecisionOverride>> &overrideKeys() {
+  using enum KeyKind;
+  using O = PrecisionOverride;
+  static const char table[] = "precision.override";
+  static const std::vector<Key<PrecisionOverride>> keys = {
+      {{table, "op", Text, "", "", "Kind of op, as in `matmul` or `softmax`. Without it, any."},
+       static_cast<std::string &(*)(O &)>(MEMBER(op))},
+      {{table, "match", Names, "", "",
+        "Pattern, or an array of patterns, of the path of instances that holds the op, or of the "
+        "name of a parameter among its operands: `*` stands for any characters, `?` for one. "
+        "Without it, any. Of several overrides that match an op, the last counts; one that matches "
+        "nothing is an error."},
+       static_cast<std::vector<std::string> &(*)(O &)>(MEMBER(match))},
+      {{.table = table,
+        .key = "type",
+        .kind = Text,
+        .standard = "",
+        .unit = "",
+        .text = "Type that the op runs in. Required.",
+        .choices = {"fp32", "bf16", "fp16"}},
+       static_cast<std::string &(*)(O &)>(MEMBER(type))},
   };
   return keys;
 }

@@ -11,7 +11,17 @@
 namespace descent {
 
 /// What a value looks like in the file. Several kinds share a C++ type.
-enum class KeyKind { Text, Path, Names, Integer, Number, Pair, Boolean, Size };
+enum class KeyKind {
+  Text,
+  Path,
+  Names,
+  Integer,
+  Number,
+  Pair,
+  Boolean,
+  Size,
+  ChoiceOrNumber ///< one of `choices`, or a number in `range`; kept as its text
+};
 
 /// Limits of a number; infinite where there is none.
 struct KeyRange {
@@ -51,7 +61,8 @@ template <typename Owner> struct Key : KeyInfo {
 };
 
 const std::vector<Key<Recipe>> &recipeKeys();
-const std::vector<Key<OptimizerGroup>> &groupKeys(); ///< table "optimizer.group"
+const std::vector<Key<OptimizerGroup>> &groupKeys();       ///< table "optimizer.group"
+const std::vector<Key<PrecisionOverride>> &overrideKeys(); ///< table "precision.override"
 
 /// Values as TOML text.
 std::string tomlText(const std::string &value,

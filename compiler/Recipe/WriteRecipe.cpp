@@ -35,13 +35,14 @@ std::optional<std::string> valueText(const Key<Owner> &key, const Owner &owner) 
 
 std::string typeText(const KeyInfo &key) {
   switch (key.kind) {
-  case KeyKind::Text: {
+  case KeyKind::Text:
+  case KeyKind::ChoiceOrNumber: {
     if (key.choices.empty())
       return "string";
     std::string text;
     for (const char *choice : key.choices)
       text += (text.empty() ? "`" : ", `") + std::string(choice) + "`";
-    return text;
+    return key.kind == KeyKind::ChoiceOrNumber ? text + " or a number" : text;
   }
   case KeyKind::Path:
     return "path";
@@ -93,6 +94,10 @@ std::vector<std::pair<std::string, std::string>> Recipe::flatten() const {
     for (const auto &key : groupKeys())
       if (auto text = valueText(key, optimizer.groups[i]))
         settings.emplace_back("optimizer.group." + std::to_string(i) + "." + key.key, *text);
+  for (size_t i = 0; i < precision.overrides.size(); ++i)
+    for (const auto &key : overrideKeys())
+      if (auto text = valueText(key, precision.overrides[i]))
+        settings.emplace_back("precision.override." + std::to_string(i) + "." + key.key, *text);
   return settings;
 }
 
@@ -104,22 +109,28 @@ std::string recipeReference() {
       "- Relative paths are relative to the recipe.\n"
       "- Sizes are `123B`, `1KiB`, `25MiB`, `2GiB`, or a number of bytes.\n"
       "- `descent compile --set table.key=value` overrides any key; strings may stand without "
-      "quotes. A key of the second\n  `[[optimizer.group]]` is `optimizer.group.1.key`.\n"
+      "quotes. A key of the second\n  `[[optimizer.group]]` is `optimizer.group.1.key`, one of the "
+      "first `[[precision.override]]`\n  `precision.override.0.key`.\n"
       "- An unknown key, a value out of range, a key that the chosen kind has no use for, and a "
       "key "
       "whose feature does not\n  exist yet are errors.\n";
   std::string table;
-  auto groups = [&] {
-    text += "\n## [[optimizer.group]]\n\n"
-            "May be repeated. Treats the parameters whose names match differently.\n";
-    text += heading;
-    for (const auto &key : groupKeys())
+  auto repeated = [&](const char *name, const char *purpose, const auto &keys) {
+    text += "\n## [[" + std::string(name) + "]]\n\nMay be repeated. " + purpose + "\n" + heading;
+    for (const auto &key : keys)
       text += row(key);
+  };
+  auto endOf = [&](const std::string &finished) {
+    if (finished == "optimizer")
+      repeated("optimizer.group", "Treats the parameters whose names match differently.",
+               groupKeys());
+    if (finished == "precision")
+      repeated("precision.override", "Gives ops another type than `compute` and their class do.",
+               overrideKeys());
   };
   for (const auto &key : recipeKeys()) {
     if (table != key.table) {
-      if (table == "optimizer")
-        groups();
+      endOf(table);
       table = key.table;
       text += "\n## [" + table + "]\n" + heading;
     }

@@ -174,9 +174,6 @@ TEST(Recipe, OutOfRange) {
 // A key whose feature comes later is refused by name, and accepted at its neutral value.
 TEST(Recipe, LaterFeatures) {
   refused("[batch]\nsize = 32\nmicro = 8\n", ":3:1", {"accumulation", "batch.micro"});
-  refused("[precision]\ncompute = \"bf16\"\n", ":2:1", {"mixed precision", "fp32"});
-  refused("[precision]\nloss_scale = \"dynamic\"\n", ":2:1", {"loss scaling", "none"});
-  refused("[precision]\nloss_scale = 1024\n", ":2:1", {"loss scaling", "1024"});
   refused("[memory]\nrecompute = \"pointwise\"\n", ":2:1", {"recompute", "none"});
   refused("[memory]\nbudget = \"2GiB\"\n", ":2:1", {"memory budget", "remove the key"});
   refused("[memory]\nbudget = \"2GB\"\n", ":2:1", {"expected a size such as"});
@@ -263,8 +260,170 @@ TEST(Recipe, RefusedOverrides) {
   set("optimizer.kind=adamv", {"did you mean 'adamw'?"});
   set("optimizer.group.0.lr_scale=2", {"0 optimizer groups"});
   set("optimizer.group=2", {"unknown key optimizer.group"});
-  set("precision.compute=bf16", {"mixed precision"});
+  set("precision.compute=int8", {"unknown precision.compute 'int8'", "tf32"});
+  set("precision.loss_scale=fast", {"'fast'", "none, dynamic or a finite number of at least 1"});
+  set("precision.loss_scale=64", {"precision.compute is 'fp32'"});
+  set("precision.override.0.type=fp32", {"0 precision overrides", "precision.override.0.type"});
+  set("precision.override=2", {"unknown key precision.override"});
   set("optimizer.momentum=0.9", {"kind 'sgd' only"});
+}
+
+//===----------------------------------------------------------------------===//
+// [precision]
+//===----------------------------------------------------------------------===//
+
+// The loss scale follows the compute type unless it is given; the settings of the binary show what
+// was decided.
+TEST(RecipePrecision, LossScaleFollowsCompute) {
+  EXPECT_EQ(good("").precision.lossScale, "none");
+  for (const char *compute : {"fp32", "tf32", "bf16", "fp8"})
+    EXPECT_EQ(good("[precision]\ncompute = \"" + std::string(compute) + "\"\n").precision.lossScale,
+              "none")
+        << compute;
+  Recipe half = good("[precision]\ncompute = \"fp16\"\n");
+  EXPECT_TRUE(half.precision.scalesDynamically());
+  EXPECT_EQ(setting(half, "precision.loss_scale"), "dynamic");
+  EXPECT_EQ(setting(half, "precision.loss_scale_initial"), "65536.0");
+  EXPECT_EQ(setting(half, "precision.loss_scale_growth"), "2.0");
+  EXPECT_EQ(setting(half, "precision.loss_scale_backoff"), "0.5");
+  EXPECT_EQ(setting(half, "precision.loss_scale_interval"), "2000");
+  EXPECT_EQ(setting(half, "precision.loss_scale_floor"), "1.0");
+  EXPECT_TRUE(good("[[precision.override]]\nop = \"matmul\"\ntype = \"fp16\"\n")
+                  .precision.scalesDynamically());
+  EXPECT_EQ(good("[precision]\ncompute = \"fp16\"\nloss_scale = \"none\"\n").precision.lossScale,
+            "none");
+}
+
+// A loss scale is a word or a number, in the file and on the command line.
+TEST(RecipePrecision, LossScaleIsAWordOrANumber) {
+  const std::string bf16 = "[precision]\ncompute = \"bf16\"\n";
+  EXPECT_EQ(good(bf16 + "loss_scale = 1024\n").precision.staticScale(), 1024.0);
+  EXPECT_EQ(good(bf16 + "loss_scale = 1.5\n").precision.staticScale(), 1.5);
+  EXPECT_EQ(good(bf16, {"precision.loss_scale=4096"}).precision.staticScale(), 4096.0);
+  EXPECT_TRUE(good(bf16, {"precision.loss_scale=dynamic"}).precision.scalesDynamically());
+  EXPECT_TRUE(good(bf16, {"precision.loss_scale=\"dynamic\""}).precision.scalesDynamically());
+  EXPECT_EQ(setting(good(bf16 + "loss_scale = 1024\n"), "precision.loss_scale"), "1024.0");
+  EXPECT_FALSE(good(bf16).precision.staticScale());
+}
+
+TEST(RecipePrecision, EveryKey) {
+  Recipe recipe = good(R"([precision]
+compute = "fp8"
+loss_scale = "dynamic"
+loss_scale_initial = 1024
+loss_scale_growth = 1.5
+loss_scale_backoff = 0.25
+loss_scale_interval = 7
+loss_scale_floor = 16
+state = "bf16"
+rounding = "nearest"
+fp8_scaling = "delayed"
+fp8_history = 16
+fp8_margin = 1
+[[precision.override]]
+op = "matmul"
+match = ["h.0.*", "wte"]
+type = "bf16"
+[[precision.override]]
+op = "softmax"
+type = "fp16"
+)",
+                       {"precision.override.1.type=fp32"});
+  const PrecisionSettings &precision = recipe.precision;
+  EXPECT_EQ(precision.compute, "fp8");
+  EXPECT_EQ(precision.scaleInitial, 1024.0);
+  EXPECT_EQ(precision.scaleGrowth, 1.5);
+  EXPECT_EQ(precision.scaleBackoff, 0.25);
+  EXPECT_EQ(precision.scaleInterval, 7);
+  EXPECT_EQ(precision.scaleFloor, 16.0);
+  EXPECT_TRUE(precision.master);
+  EXPECT_EQ(precision.state, "bf16");
+  EXPECT_EQ(precision.rounding, "nearest");
+  EXPECT_EQ(precision.fp8Scaling, "delayed");
+  EXPECT_EQ(precision.fp8History, 16);
+  EXPECT_EQ(precision.fp8Margin, 1);
+  ASSERT_EQ(precision.overrides.size(), 2u);
+  EXPECT_EQ(precision.overrides[0].where, "/models/gpt/recipe.toml:14:1");
+  EXPECT_EQ(precision.overrides[0].match, (std::vector<std::string>{"h.0.*", "wte"}));
+  EXPECT_EQ(precision.overrides[1].type, "fp32");
+  EXPECT_EQ(setting(recipe, "precision.override.0.op"), "matmul");
+  EXPECT_EQ(setting(recipe, "precision.override.0.match"), "[\"h.0.*\", \"wte\"]");
+  EXPECT_EQ(setting(recipe, "precision.override.1.match"), "(absent)");
+  Recipe bare = good("[precision]\ncompute = \"bf16\"\nmaster = false\nrounding = \"nearest\"\n");
+  EXPECT_FALSE(bare.precision.master);
+}
+
+TEST(RecipePrecision, OutOfRange) {
+  const std::string fp16 = "[precision]\ncompute = \"fp16\"\n";
+  for (const char *value :
+       {"0.5", "0", "-1024", "nan", "inf", "-inf", "1e31", "\"fast\"", "\"1024\"", "true", "[1]"})
+    refused(fp16 + "loss_scale = " + value + "\n", ":3:1",
+            {"precision.loss_scale is", "expected none, dynamic or a finite number of at least 1"});
+  for (const char *key : {"loss_scale_initial", "loss_scale_floor"})
+    for (const char *value : {"0.5", "0", "inf", "nan", "\"big\""})
+      refused(fp16 + key + " = " + value + "\n", ":3:1", {key, "of at least 1"});
+  for (const char *value : {"1", "1.0", "0.5", "inf"})
+    refused(fp16 + "loss_scale_growth = " + value + "\n", ":3:1", {"a finite number above 1"});
+  for (const char *value : {"0", "1", "1.5", "-0.5"})
+    refused(fp16 + "loss_scale_backoff = " + value + "\n", ":3:1", {"above 0 and below 1"});
+  for (const char *value : {"0", "-1", "1.5"})
+    refused(fp16 + "loss_scale_interval = " + value + "\n", ":3:1", {"an integer of at least 1"});
+  const std::string fp8 = "[precision]\ncompute = \"fp8\"\n";
+  refused(fp8 + "fp8_history = 0\n", ":3:1", {"an integer of at least 1"});
+  refused(fp8 + "fp8_margin = -1\n", ":3:1", {"an integer of at least 0"});
+  refused(fp8 + "fp8_scaling = \"latest\"\n", ":3:1", {"'latest'", "delayed or current"});
+  refused(fp16 + "state = \"fp16\"\n", ":3:1", {"'fp16'", "fp32 or bf16"});
+  refused(fp16 + "master = \"no\"\n", ":3:1", {"expected true or false"});
+  refused("[precision]\ncompute = \"f32\"\n", ":2:1", {"'f32'", "did you mean 'fp32'?"});
+}
+
+// Combinations that could only be ignored, each with what would make it right.
+TEST(RecipePrecision, Nonsense) {
+  const std::string table = "[precision]\n", bf16 = table + "compute = \"bf16\"\n",
+                    fp16 = table + "compute = \"fp16\"\n", fp8 = table + "compute = \"fp8\"\n";
+  refused(table + "loss_scale = 1024\n", ":2:1",
+          {"precision.compute is 'fp32'", "set precision.compute"});
+  refused(table + "loss_scale = \"dynamic\"\n", ":2:1", {"need no scale"});
+  refused(table + "compute = \"tf32\"\nloss_scale = 1\n", ":3:1", {"'tf32'", "need no scale"});
+  for (const char *key :
+       {"loss_scale_initial = 2.0", "loss_scale_growth = 2.0", "loss_scale_backoff = 0.5",
+        "loss_scale_interval = 9", "loss_scale_floor = 1.0"}) {
+    refused(bf16 + key + "\n", ":3:1", {"loss_scale 'dynamic' only", "'none'", "remove the key"});
+    refused(fp16 + "loss_scale = 8\n" + key + "\n", ":4:1", {"'8.0'", "remove the key"});
+  }
+  refused(fp16 + "loss_scale_floor = 131072\n", ":3:1",
+          {"above precision.loss_scale_initial", "65536"});
+  refused(fp16 + "loss_scale_floor = 4\nloss_scale_initial = 2\n", ":3:1", {"4.0", "2.0"});
+  for (const char *compute : {"fp32", "tf32", "fp16", "fp8"})
+    refused(table + "compute = \"" + compute + "\"\nmaster = false\n", ":3:1",
+            {compute, "set precision.compute to bf16"});
+  refused(bf16 + "rounding = \"nearest\"\n", ":3:1", {"master = false", "remove the key"});
+  refused("[optimizer]\nkind = \"sgd\"\n" + bf16 + "state = \"bf16\"\n", ":5:1",
+          {"has no state", "remove the key"});
+  for (const char *key : {"fp8_scaling = \"current\"", "fp8_history = 4", "fp8_margin = 1"})
+    refused(bf16 + key + "\n", ":3:1", {"compute 'fp8' only", "'bf16'", "remove the key"});
+  refused(fp8 + "fp8_scaling = \"current\"\nfp8_history = 4\n", ":4:1",
+          {"fp8_scaling 'delayed' only", "'current'"});
+}
+
+TEST(RecipePrecision, Overrides) {
+  const std::string bf16 = "[precision]\ncompute = \"bf16\"\n", one = "[[precision.override]]\n";
+  refused(bf16 + one + "type = \"fp32\"\n", ":3:1", {"needs op", "match"});
+  refused(bf16 + one + "op = \"matmul\"\n", ":3:1", {"needs type", "fp32, bf16 or fp16"});
+  for (const char *type : {"fp8", "tf32", "f8E4M3FN", "fp64"})
+    refused(bf16 + one + "op = \"matmul\"\ntype = \"" + type + "\"\n", ":5:1",
+            {type, "Known are fp32, bf16 or fp16"});
+  refused(one + "op = \"matmul\"\ntype = \"fp32\"\n", ":1:1", {"give already", "remove it"});
+  refused(bf16 + one + "op = 3\ntype = \"fp32\"\n", ":4:1", {"expected a string"});
+  refused(bf16 + one + "ops = \"matmul\"\n", ":4:1",
+          {"unknown key precision.override.ops", "did you mean precision.override.op?"});
+  refused("[precision]\noverride = \"matmul\"\n", ":2:1",
+          {"expected one or more [[precision.override]] tables"});
+  // fp32 is an exception from a wider pattern before it.
+  EXPECT_EQ(good(one + "match = \"h.*\"\ntype = \"bf16\"\n" + one +
+                 "match = \"h.0.*\"\ntype = \"fp32\"\n")
+                .precision.overrides.size(),
+            2u);
 }
 
 // An override replaces a bad value's effect but not the error: the file still has to be right.
@@ -298,6 +457,8 @@ TEST(Recipe, Reference) {
   for (const auto &[key, value] : good("").flatten())
     EXPECT_NE(text.find("| `" + key.substr(key.rfind('.') + 1) + "` |"), std::string::npos) << key;
   EXPECT_NE(text.find("## [[optimizer.group]]"), std::string::npos);
+  EXPECT_NE(text.find("## [[precision.override]]"), std::string::npos);
+  EXPECT_NE(text.find("`none`, `dynamic` or a number"), std::string::npos);
 }
 
 } // namespace
