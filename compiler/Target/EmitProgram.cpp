@@ -5,7 +5,8 @@
 // the C compiler gives it.
 //
 // A program's function computes addresses (arena + constant), fills an array of pointers and calls
-// descent_launch, once a launch.
+// descent_launch, once a launch. Each launch has a site: equal kernels are one, so only the site
+// can say which ops of the model it computes and what its outputs are called.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,17 +61,25 @@ private:
   llvm::Constant *structure(ArrayRef<llvm::Constant *> fields) {
     return llvm::ConstantStruct::getAnon(fields);
   }
+  /// A private array of equal constants, null if there are none.
+  llvm::Constant *array(ArrayRef<llvm::Constant *> elements);
   /// A private array and its length, as two fields.
   void appendTable(SmallVectorImpl<llvm::Constant *> &fields, ArrayRef<llvm::Constant *> rows,
                    size_t rowBytes);
+  llvm::Constant *shape(ShapedType type);
   llvm::Constant *tensor(StringRef name, ShapedType type, int64_t offset);
 
   // Tables.
   llvm::Constant *parameterRow(exec::StorageOp storage);
   llvm::Constant *inputRow(exec::StorageOp storage);
   LogicalResult emitKernels();
+  llvm::Constant *operandRow(Type type);
+  llvm::Constant *outputName(Value buffer);
+  llvm::Constant *siteRow(exec::RunOp run);
   llvm::Constant *functionRow(exec::ProgramOp program);
-  llvm::Function *programFunction(exec::ProgramOp program);
+  llvm::Function *programFunction(exec::ProgramOp program, llvm::GlobalVariable *sites);
+  uint64_t gradientsReady(exec::ProgramOp program);
+  uint64_t workingCopies();
   uint64_t planHash();
 
   ModuleOp plan, kernels;
@@ -81,6 +90,7 @@ private:
   llvm::StringMap<llvm::Constant *> texts;
   llvm::GlobalVariable *kernelTable = nullptr;
   llvm::StringMap<unsigned> kernelIndex;
+  llvm::DenseMap<int64_t, StringRef> gradientAt; // offset in the arena to the parameter
   SmallVector<llvm::Constant *> kernelRows;
   uint64_t threadScratch = 0;
   bool layoutBroken = false;
@@ -98,16 +108,19 @@ llvm::Constant *ProgramEmitter::text(StringRef value) {
   return entry;
 }
 
+llvm::Constant *ProgramEmitter::array(ArrayRef<llvm::Constant *> elements) {
+  if (elements.empty())
+    return llvm::ConstantPointerNull::get(pointer);
+  auto *type = llvm::ArrayType::get(elements[0]->getType(), elements.size());
+  return new llvm::GlobalVariable(*module, type, true, llvm::GlobalValue::PrivateLinkage,
+                                  llvm::ConstantArray::get(type, elements));
+}
+
 void ProgramEmitter::appendTable(SmallVectorImpl<llvm::Constant *> &fields,
                                  ArrayRef<llvm::Constant *> rows, size_t rowBytes) {
-  llvm::Constant *address = llvm::ConstantPointerNull::get(pointer);
-  if (!rows.empty()) {
-    auto *type = llvm::ArrayType::get(rows[0]->getType(), rows.size());
-    layoutBroken |= module->getDataLayout().getTypeAllocSize(rows[0]->getType()) != rowBytes;
-    address = new llvm::GlobalVariable(*module, type, true, llvm::GlobalValue::PrivateLinkage,
-                                       llvm::ConstantArray::get(type, rows));
-  }
-  fields.push_back(address);
+  layoutBroken |=
+      !rows.empty() && module->getDataLayout().getTypeAllocSize(rows[0]->getType()) != rowBytes;
+  fields.push_back(array(rows));
   fields.push_back(i64(static_cast<int64_t>(rows.size())));
 }
 
@@ -116,20 +129,33 @@ static int32_t dtypeOf(Type element) {
       .Case<Float32Type>([](Type) { return DESCENT_F32; })
       .Case<BFloat16Type>([](Type) { return DESCENT_BF16; })
       .Case<Float16Type>([](Type) { return DESCENT_F16; })
+      .Case<Float8E4M3FNType>([](Type) { return DESCENT_F8E4M3; })
+      .Case<Float8E5M2Type>([](Type) { return DESCENT_F8E5M2; })
       .Default([](Type type) {
         return type.isInteger(32) ? DESCENT_I32 : type.isInteger(64) ? DESCENT_I64 : DESCENT_I1;
       });
 }
 
-llvm::Constant *ProgramEmitter::tensor(StringRef name, ShapedType type, int64_t offset) {
-  SmallVector<llvm::Constant *> shape(DESCENT_MAX_RANK, i64(0));
+llvm::Constant *ProgramEmitter::shape(ShapedType type) {
+  SmallVector<llvm::Constant *> sizes(DESCENT_MAX_RANK, i64(0));
   for (auto [axis, size] : llvm::enumerate(type.getShape()))
-    shape[axis] = i64(size);
-  int64_t bytes = type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    sizes[axis] = i64(size);
+  return llvm::ConstantArray::get(llvm::ArrayType::get(builder.getInt64Ty(), DESCENT_MAX_RANK),
+                                  sizes);
+}
+
+static int64_t bytesOf(ShapedType type) {
+  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+}
+
+llvm::Constant *ProgramEmitter::tensor(StringRef name, ShapedType type, int64_t offset) {
   return structure({text(name), i32(dtypeOf(type.getElementType())), i32(type.getRank()),
-                    llvm::ConstantArray::get(
-                        llvm::ArrayType::get(builder.getInt64Ty(), DESCENT_MAX_RANK), shape),
-                    i64(offset), i64(bytes)});
+                    shape(type), i64(offset), i64(bytesOf(type))});
+}
+
+llvm::Constant *ProgramEmitter::operandRow(Type operand) {
+  auto type = cast<ShapedType>(operand);
+  return structure({i32(dtypeOf(type.getElementType())), i32(type.getRank()), shape(type)});
 }
 
 llvm::Constant *ProgramEmitter::parameterRow(exec::StorageOp storage) {
@@ -189,10 +215,16 @@ LogicalResult ProgramEmitter::emitKernels() {
     if (auto names = kernel.getSourcesAttr())
       sources = llvm::join(names.getAsValueRange<StringAttr>(), ", ");
     KernelCost cost = costOf(kernel);
+    SmallVector<llvm::Constant *> operands;
+    for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(), kernel.getResultTypes()))
+      operands.push_back(operandRow(type));
     kernelIndex[kernel.getSymName()] = static_cast<unsigned>(kernelRows.size());
-    kernelRows.push_back(
-        structure({text(kernel.getSymName()), text(sources), symbol, i64(tasks.getInt()),
-                   i64(scratch.getInt()), f64(cost.flops), f64(cost.bytes)}));
+    SmallVector<llvm::Constant *> fields{
+        text(kernel.getSymName()), text(sources),   symbol,         i64(tasks.getInt()),
+        i64(scratch.getInt()),     f64(cost.flops), f64(cost.bytes)};
+    appendTable(fields, operands, sizeof(descent_operand));
+    fields.push_back(i64(static_cast<int64_t>(kernel.getArgumentTypes().size())));
+    kernelRows.push_back(structure(fields));
     threadScratch = std::max<uint64_t>(threadScratch, static_cast<uint64_t>(scratch.getInt()));
   }
   threadScratch = llvm::alignTo(threadScratch, 64);
@@ -205,7 +237,36 @@ static int64_t offsetOf(Value buffer) {
           [](auto op) { return static_cast<int64_t>(op.getOffset()); });
 }
 
-llvm::Function *ProgramEmitter::programFunction(exec::ProgramOp program) {
+/// What a launch writes there, for messages: the op of the model with its place in the file, or the
+/// parameter, gradient or state that lives there.
+llvm::Constant *ProgramEmitter::outputName(Value buffer) {
+  if (auto transient = buffer.getDefiningOp<exec::BufferOp>())
+    return text(transient.getSource());
+  auto get = buffer.getDefiningOp<exec::GetOp>();
+  if (auto parameter = gradientAt.find(static_cast<int64_t>(get.getOffset()));
+      parameter != gradientAt.end())
+    return text(("gradient of " + parameter->second).str());
+  return text(get.getStorage());
+}
+
+llvm::Constant *ProgramEmitter::siteRow(exec::RunOp run) {
+  llvm::Constant *kernel = llvm::ConstantExpr::getInBoundsGetElementPtr(
+      kernelTable->getValueType(), kernelTable,
+      ArrayRef<llvm::Constant *>{builder.getInt64(0),
+                                 builder.getInt64(kernelIndex.lookup(run.getKernel()))});
+  auto sources = run.getSourcesAttr();
+  if (!sources)
+    sources = plan.lookupSymbol<exec::KernelOp>(run.getKernel()).getSourcesAttr();
+  std::string source =
+      sources ? llvm::join(sources.getAsValueRange<StringAttr>(), ", ") : std::string();
+  SmallVector<llvm::Constant *> outputs;
+  for (Value output : run.getOutputs())
+    outputs.push_back(outputName(output));
+  return structure({kernel, text(source), array(outputs)});
+}
+
+llvm::Function *ProgramEmitter::programFunction(exec::ProgramOp program,
+                                                llvm::GlobalVariable *sites) {
   auto *type = llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer}, false);
   auto *function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
                                           "descent_" + program.getSymName(), *module);
@@ -218,28 +279,62 @@ llvm::Function *ProgramEmitter::programFunction(exec::ProgramOp program) {
     most = std::max(most, run.getNumOperands());
   llvm::Value *context = function->getArg(0), *arena = function->getArg(1);
   llvm::Value *operands = builder.CreateAlloca(pointer, builder.getInt32(most));
-  for (auto run : program.getBody().getOps<exec::RunOp>()) {
+  for (auto [site, run] : llvm::enumerate(program.getBody().getOps<exec::RunOp>())) {
     for (auto [index, buffer] : llvm::enumerate(run.getOperands())) {
       llvm::Value *address = builder.CreateConstInBoundsGEP1_64(
           builder.getInt8Ty(), arena, static_cast<uint64_t>(offsetOf(buffer)));
       builder.CreateStore(address, builder.CreateConstInBoundsGEP1_64(pointer, operands, index));
     }
-    llvm::Value *kernel = builder.CreateConstInBoundsGEP2_64(
-        kernelTable->getValueType(), kernelTable, 0, kernelIndex.lookup(run.getKernel()));
-    builder.CreateCall(launch, {context, kernel, operands});
+    llvm::Value *place = builder.CreateConstInBoundsGEP2_64(sites->getValueType(), sites, 0, site);
+    builder.CreateCall(launch, {context, place, operands});
   }
   builder.CreateRetVoid();
   return function;
 }
 
+/// The first launch that reads all of a slab of gradients: behind it stand only the norm, the
+/// finite check and the update. A launch that also writes the slab is still summing.
+uint64_t ProgramEmitter::gradientsReady(exec::ProgramOp program) {
+  auto isSlab = [&](Value buffer) {
+    auto get = buffer.getDefiningOp<exec::GetOp>();
+    if (!get)
+      return false;
+    auto storage = plan.lookupSymbol<exec::StorageOp>(get.getStorage());
+    return storage && storage.getCategory() == "slab.gradients" &&
+           get.getOffset() == storage.getOffset() &&
+           bytesOf(cast<ShapedType>(buffer.getType())) == bytesOf(storage.getTensorType());
+  };
+  for (auto [index, run] : llvm::enumerate(program.getBody().getOps<exec::RunOp>()))
+    if (llvm::any_of(run.getInputs(), isSlab) && !llvm::any_of(run.getOutputs(), isSlab))
+      return index;
+  return DESCENT_NO_LAUNCH;
+}
+
 llvm::Constant *ProgramEmitter::functionRow(exec::ProgramOp program) {
-  SmallVector<llvm::Constant *> outputs;
+  SmallVector<llvm::Constant *> outputs, sites;
   for (auto output : program.getBody().getOps<exec::OutputOp>())
     outputs.push_back(tensor(output.getName(), cast<MemRefType>(output.getBuffer().getType()),
                              offsetOf(output.getBuffer())));
-  SmallVector<llvm::Constant *> fields{text(program.getSymName()), programFunction(program)};
+  for (auto run : program.getBody().getOps<exec::RunOp>())
+    sites.push_back(siteRow(run));
+  SmallVector<llvm::Constant *> siteFields;
+  appendTable(siteFields, sites, sizeof(descent_site));
+  auto *siteTable = dyn_cast<llvm::GlobalVariable>(siteFields[0]);
+  SmallVector<llvm::Constant *> fields{text(program.getSymName()),
+                                       programFunction(program, siteTable)};
   appendTable(fields, outputs, sizeof(descent_tensor));
+  llvm::append_range(fields, siteFields);
+  fields.push_back(i64(static_cast<int64_t>(gradientsReady(program))));
   return structure(fields);
+}
+
+/// Bytes of the slabs that hold narrow copies of parameters.
+uint64_t ProgramEmitter::workingCopies() {
+  uint64_t bytes = 0;
+  for (auto storage : plan.getOps<exec::StorageOp>())
+    if (storage.getCategory() == "slab.working")
+      bytes += static_cast<uint64_t>(bytesOf(storage.getTensorType()));
+  return bytes;
 }
 
 /// Hash of names, shapes and types of parameters and states: what a checkpoint of this program must
@@ -268,6 +363,8 @@ FailureOr<std::unique_ptr<llvm::Module>> ProgramEmitter::run() {
     if (storage.getCategory() == "parameters") {
       parameterIndex[storage.getSymName()] = static_cast<int32_t>(parameters.size());
       parameters.push_back(parameterRow(storage));
+      if (auto gradient = storage->getAttrOfType<IntegerAttr>("gradient"))
+        gradientAt[gradient.getInt()] = storage.getSymName();
     } else if (storage.getCategory() == "inputs") {
       inputs.push_back(inputRow(storage));
     }
@@ -292,8 +389,8 @@ FailureOr<std::unique_ptr<llvm::Module>> ProgramEmitter::run() {
   auto memory =
       structure({i64(arena.getSize()), i64(arena.getPersistent()), i64(arena.getParameters()),
                  i64(arena.getGradients()), i64(arena.getOptimizer()), i64(arena.getActivations()),
-                 i64(arena.getWorkspace()), i64(static_cast<int64_t>(threadScratch)),
-                 i64(arena.getLowerBound())});
+                 i64(arena.getWorkspace()), i64(static_cast<int64_t>(workingCopies())),
+                 i64(static_cast<int64_t>(threadScratch)), i64(arena.getLowerBound())});
   SmallVector<llvm::Constant *> fields{i32(DESCENT_ABI_VERSION),
                                        i32(sizeof(descent_program)),
                                        text(options.name),

@@ -8,6 +8,20 @@
 #include <cstdint>
 #include <vector>
 
+namespace descent {
+
+/// Sees every launch of a function. Called on the thread that runs the function, while the others
+/// wait; it must not throw, since compiled code stands between it and whoever would catch.
+class LaunchObserver {
+public:
+  virtual ~LaunchObserver() = default;
+  /// Before and after the launch of `site`; `buffers` are its operands, inputs first.
+  virtual void before(const descent_site &site, void *const *buffers) = 0;
+  virtual void after(const descent_site &site, void *const *buffers) = 0;
+};
+
+} // namespace descent
+
 /// Opaque to compiled code, which hands it on to `descent_launch`.
 struct descent_context {
   /// Calls of one kernel so far and the time they took.
@@ -29,6 +43,8 @@ struct descent_context {
   bool inSession = false;
   /// One entry a kernel when profiling, else empty.
   std::vector<KernelTime> times;
+  /// Null but for the steps that somebody wants to look into.
+  descent::LaunchObserver *observer = nullptr;
 };
 
 namespace descent {

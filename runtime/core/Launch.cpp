@@ -61,16 +61,23 @@ static void runTasks(descent_context &context, const descent_kernel &kernel, voi
     inSession(context, [&] { context.team.launch(kernel, buffers); });
 }
 
-extern "C" void descent_launch(descent_context *context, const descent_kernel *kernel,
-                               void *const *buffers) {
-  if (context->times.empty()) {
-    runTasks(*context, *kernel, buffers);
-    return;
-  }
+static void runTimed(descent_context &context, const descent_kernel &kernel, void *const *buffers) {
   auto start = std::chrono::steady_clock::now();
-  runTasks(*context, *kernel, buffers);
+  runTasks(context, kernel, buffers);
   auto end = std::chrono::steady_clock::now();
-  descent_context::KernelTime &time = context->times[kernel - context->program.kernels];
+  descent_context::KernelTime &time = context.times[&kernel - context.program.kernels];
   ++time.calls;
   time.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(end - start).count();
+}
+
+extern "C" void descent_launch(descent_context *context, const descent_site *site,
+                               void *const *buffers) {
+  if (context->observer)
+    context->observer->before(*site, buffers);
+  if (context->times.empty())
+    runTasks(*context, *site->kernel, buffers);
+  else
+    runTimed(*context, *site->kernel, buffers);
+  if (context->observer)
+    context->observer->after(*site, buffers);
 }

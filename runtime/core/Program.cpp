@@ -16,20 +16,40 @@
 using namespace descent;
 
 uint64_t descent::elementBytes(int32_t dtype) {
-  static constexpr uint64_t bytes[] = {4, 2, 2, 4, 8, 1};
-  return dtype >= DESCENT_F32 && dtype <= DESCENT_I1 ? bytes[dtype] : 0;
+  static constexpr uint64_t bytes[] = {4, 2, 2, 4, 8, 1, 1, 1};
+  return dtype >= DESCENT_F32 && dtype <= DESCENT_F8E5M2 ? bytes[dtype] : 0;
 }
 
 const char *descent::dtypeName(int32_t dtype) {
-  static constexpr const char *names[] = {"f32", "bf16", "f16", "i32", "i64", "i1"};
-  return dtype >= DESCENT_F32 && dtype <= DESCENT_I1 ? names[dtype] : "?";
+  static constexpr const char *names[] = {"f32", "bf16", "f16",    "i32",
+                                          "i64", "i1",   "f8E4M3", "f8E5M2"};
+  return dtype >= DESCENT_F32 && dtype <= DESCENT_F8E5M2 ? names[dtype] : "?";
+}
+
+static std::string typeText(int32_t dtype, int32_t rank, const int64_t *shape) {
+  std::string text = fmt::format("{} [", dtypeName(dtype));
+  for (int i = 0; i < rank; ++i)
+    text += fmt::format("{}{}", i ? ", " : "", shape[i]);
+  return text + "]";
 }
 
 std::string descent::typeText(const descent_tensor &tensor) {
-  std::string text = fmt::format("{} [", dtypeName(tensor.dtype));
-  for (int i = 0; i < tensor.rank; ++i)
-    text += fmt::format("{}{}", i ? ", " : "", tensor.shape[i]);
-  return text + "]";
+  return ::typeText(tensor.dtype, tensor.rank, tensor.shape);
+}
+
+std::string descent::typeText(const descent_operand &operand) {
+  return ::typeText(operand.dtype, operand.rank, operand.shape);
+}
+
+uint64_t descent::elementCount(const descent_operand &operand) {
+  uint64_t count = 1;
+  for (int i = 0; i < operand.rank; ++i)
+    count *= static_cast<uint64_t>(operand.shape[i]);
+  return count;
+}
+
+uint64_t descent::gradientBytes(const descent_parameter &parameter) {
+  return parameter.tensor.bytes / elementBytes(parameter.tensor.dtype) * sizeof(float);
 }
 
 namespace {
@@ -118,15 +138,15 @@ private:
       checkTensor(parameter.tensor, "parameter");
       checkUnique(names, parameter.tensor, "parameter");
       std::string name = fmt::format("parameter '{}'", parameter.tensor.name);
-      if (parameter.tensor.dtype != DESCENT_F32)
-        fail(name + " is not f32");
+      if (parameter.tensor.dtype != DESCENT_F32 && parameter.tensor.dtype != DESCENT_BF16)
+        fail(name + " is neither f32 nor bf16");
       if (parameter.initializer < DESCENT_INIT_CONSTANT ||
           parameter.initializer > DESCENT_INIT_UNIFORM)
         fail(fmt::format("{} has the unknown initializer {}", name, parameter.initializer));
       if (parameter.trainable && parameter.gradient_offset == DESCENT_NO_OFFSET)
         fail(name + " is trainable and has no gradient");
       if (parameter.gradient_offset != DESCENT_NO_OFFSET)
-        checkPlace(parameter.gradient_offset, parameter.tensor.bytes, "the gradient of " + name);
+        checkPlace(parameter.gradient_offset, gradientBytes(parameter), "the gradient of " + name);
     }
   }
 
@@ -139,7 +159,18 @@ private:
       if (state.parameter < -1 || state.parameter >= static_cast<int64_t>(program.parameter_count))
         fail(fmt::format("state '{}' belongs to parameter {} of {}", state.tensor.name,
                          state.parameter, program.parameter_count));
+      checkCounter(state.tensor, DESCENT_UPDATES_STATE, DESCENT_I64);
+      checkCounter(state.tensor, DESCENT_LOSS_SCALE_STATE, DESCENT_F32);
+      checkCounter(state.tensor, DESCENT_CLEAN_STEPS_STATE, DESCENT_I64);
+      checkCounter(state.tensor, DESCENT_SKIPPED_STEPS_STATE, DESCENT_I64);
     }
+  }
+
+  /// A state of a name that this runtime reads has the type it reads.
+  void checkCounter(const descent_tensor &tensor, std::string_view name, int32_t dtype) {
+    if (tensor.name == name && (tensor.dtype != dtype || tensor.rank != 0))
+      fail(fmt::format("state '{}' is {} and should be one {}", name, typeText(tensor),
+                       dtypeName(dtype)));
   }
 
   void checkInputs() {
@@ -186,6 +217,41 @@ private:
       if (kernel.scratch_bytes > program.memory.thread_scratch)
         fail(fmt::format("kernel '{}' needs {} bytes of scratch, the plan has {}", kernel.name,
                          kernel.scratch_bytes, program.memory.thread_scratch));
+      if (kernel.input_count >= kernel.operand_count)
+        fail(fmt::format("kernel '{}' has {} operands, {} of them inputs", kernel.name,
+                         kernel.operand_count, kernel.input_count));
+      pointer(kernel.operands, fmt::format("the operand table of kernel '{}'", kernel.name));
+      for (uint64_t j = 0; j < kernel.operand_count; ++j)
+        checkOperand(kernel.operands[j], fmt::format("operand {} of kernel '{}'", j, kernel.name));
+    }
+  }
+
+  void checkOperand(const descent_operand &operand, const std::string &name) {
+    uint64_t bytes = elementBytes(operand.dtype);
+    if (!bytes)
+      fail(fmt::format("{} has the unknown element type {}", name, operand.dtype));
+    if (operand.rank < 0 || operand.rank > DESCENT_MAX_RANK)
+      fail(fmt::format("{} has rank {}", name, operand.rank));
+    for (int i = 0; i < operand.rank; ++i)
+      if (operand.shape[i] < 0 ||
+          __builtin_mul_overflow(bytes, static_cast<uint64_t>(operand.shape[i]), &bytes))
+        fail(fmt::format("{} has the impossible shape {}", name, typeText(operand)));
+  }
+
+  void checkSites(const descent_function &function) {
+    if (function.gradients_ready != DESCENT_NO_LAUNCH &&
+        function.gradients_ready >= function.site_count)
+      fail(fmt::format("the gradients of '{}' are ready at launch {} of {}", function.name,
+                       function.gradients_ready, function.site_count));
+    for (uint64_t i = 0; i < function.site_count; ++i) {
+      const descent_site &site = function.sites[i];
+      std::string name = fmt::format("launch {} of '{}'", i, function.name);
+      if (site.kernel < program.kernels || site.kernel >= program.kernels + program.kernel_count)
+        fail(name + " is of no kernel of the table");
+      pointer(site.source, "the source of " + name);
+      pointer(site.outputs, "the output names of " + name);
+      for (uint64_t j = 0; j < site.kernel->operand_count - site.kernel->input_count; ++j)
+        pointer(site.outputs[j], fmt::format("the name of output {} of {}", j, name));
     }
   }
 
@@ -206,11 +272,14 @@ private:
         fail(fmt::format("function '{}' has no code", function.name));
       for (uint64_t j = 0; j < function.output_count; ++j)
         checkTensor(function.outputs[j], fmt::format("'{}' output", function.name));
+      checkSites(function);
     }
     const descent_function &step = findFunction(program, "step");
     for (const char *name : {"loss_sum", "loss_weight", "grad_norm", "learning_rate"})
       requireOutput(step, name, DESCENT_F32);
     requireOutput(step, "committed", DESCENT_I1);
+    if (findOutput(step, "unscale"))
+      requireOutput(step, "unscale", DESCENT_F32);
     const descent_function &evaluate = findFunction(program, "evaluate");
     for (const char *name : {"loss_sum", "loss_weight"})
       requireOutput(evaluate, name, DESCENT_F32);
@@ -230,11 +299,18 @@ int64_t descent::batchSize(const descent_program &program) {
   return 0;
 }
 
-const descent_function &descent::findFunction(const descent_program &program,
+const descent_function *descent::lookFunction(const descent_program &program,
                                               std::string_view name) {
   for (uint64_t i = 0; i < program.function_count; ++i)
     if (name == program.functions[i].name)
-      return program.functions[i];
+      return &program.functions[i];
+  return nullptr;
+}
+
+const descent_function &descent::findFunction(const descent_program &program,
+                                              std::string_view name) {
+  if (const descent_function *function = lookFunction(program, name))
+    return *function;
   throw Error(fmt::format(
       "this program's tables are damaged: there is no function '{}'; compile the model again",
       name));

@@ -18,6 +18,10 @@ uint64_t elementBytes(int32_t dtype);
 const char *dtypeName(int32_t dtype);
 /// "f32 [4, 3]".
 std::string typeText(const descent_tensor &tensor);
+std::string typeText(const descent_operand &operand);
+uint64_t elementCount(const descent_operand &operand);
+/// Gradients are f32 whatever their parameter is.
+uint64_t gradientBytes(const descent_parameter &parameter);
 
 /// Throws Error unless `program` is one this runtime can run: its ABI version and struct size first
 /// (nothing else is read when they differ), then every table: types, shapes, places in the arena,
@@ -35,6 +39,8 @@ std::string cpuName();
 /// Rows of a batch: the leading dimension of the data inputs.
 int64_t batchSize(const descent_program &program);
 
+/// The function of that name, or null.
+const descent_function *lookFunction(const descent_program &program, std::string_view name);
 /// The function of that name; checkProgram has seen that it exists.
 const descent_function &findFunction(const descent_program &program, std::string_view name);
 /// The output of that name, or null.

@@ -1,24 +1,33 @@
-/* A hand-written example of what `descent compile` emits: linear regression with momentum.
+/* A hand-written example of what `descent compile` emits: linear regression with momentum, in mixed
+ * precision with a dynamic loss scale S.
  *
- *     prediction = x . w + b        x: [8, 3], w: [3, 1], b: [1]
+ *     prediction = x . w' + b'      x: [8, 3], w: [3, 1], b: [1]; w' and b' are w and b in bf16
  *     loss       = sum over rows of weight * (prediction - y)^2, and the sum of weights
- *     update     = m <- 0.9 m + gradient / loss_weight;  parameter <- parameter - lr m
+ *     gradient   = S times that of the loss
+ *     update     = m <- 0.9 m + gradient / S / loss_weight;  parameter <- parameter - lr m
  *
  * It shows every table of descent/abi.h and is what the runtime's tests train. Things to see:
- *   - persistent values come first in the arena and in slabs: parameters, gradients and momenta
- * each form one block with the same order of members, so that `update` is one flat kernel;
+ *   - persistent values come first in the arena and in slabs: parameters, gradients, momenta and
+ * working copies each form one block with the same order of members, so that `update` is one flat
+ * kernel;
  *   - a kernel works on tasks [first, last) and gives the same bits for any split: every sum has
  * one owner and a fixed order;
- *   - functions contain nothing but launches on buffers at fixed places;
- *   - the gradient that stays behind is that of the sum; one place divides by the weight.
+ *   - functions contain nothing but launches on buffers at fixed places, and a site says what a
+ * launch is of;
+ *   - the gradient that stays behind is that of the sum, times S; one place divides;
+ *   - a step whose gradient is not finite changes the scale and its counters and nothing else, and
+ * nobody outside has a say in it. Targets beyond 1e15 make the norm overflow, a smaller scale cures
+ * it; for targets beyond 1e19 the loss itself overflows;
+ *   - working copies are in no table: `update` writes them, and `refresh` after a load.
  */
 #include "descent/abi.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { Batch = 8, Features = 3, ParameterCount = 2 * 64 / 4 };
+enum { Batch = 8, Features = 3, ParameterCount = 2 * 64 / 4, ScaleInterval = 20 };
 
-/* The arena's plan: everything at a multiple of 64 bytes. */
+/* The arena's plan: everything the tables name at a multiple of 64 bytes. */
 enum {
   AtW = 0,           /* f32 [3, 1] */
   AtB = 64,          /* f32 [1] */
@@ -26,32 +35,53 @@ enum {
   AtGradientB = 192,
   AtMomentumW = 256, /* momenta, in the order of the parameters */
   AtMomentumB = 320,
-  AtStep = 384, /* i64 */
-  PersistentBytes = 448,
-  AtX = 448,          /* f32 [8, 3] */
-  AtY = 576,          /* f32 [8, 1] */
-  AtRowWeights = 640, /* f32 [8] */
-  AtRng = 704,        /* i32 [4]; nothing random here, the input is part of every program */
-  AtPrediction = 768, /* f32 [8, 1] */
-  AtError = 832,      /* f32 [8]: weight * (prediction - y) */
-  AtLossSum = 896,    /* f32 each */
-  AtLossWeight = 960,
-  AtNorm = 1024,
-  AtRate = 1088,
-  AtCommitted = 1152, /* i1 */
-  ArenaBytes = 1216
+  AtUpdates = 384,      /* i64 */
+  AtLossScale = 448,    /* f32 */
+  AtCleanSteps = 512,   /* i64 */
+  AtSkippedSteps = 576, /* i64 */
+  AtWorkingW = 640,     /* bf16, element for element as the slab of parameters */
+  AtWorkingB = AtWorkingW + 64 / 2,
+  PersistentBytes = 704,
+  AtX = 704,           /* f32 [8, 3] */
+  AtY = 832,           /* f32 [8, 1] */
+  AtRowWeights = 896,  /* f32 [8] */
+  AtRng = 960,         /* i32 [4]; nothing random here, the input is part of every program */
+  AtPrediction = 1024, /* f32 [8, 1] */
+  AtError = 1088,      /* f32 [8]: weight * (prediction - y) */
+  AtLossSum = 1152,    /* f32 each */
+  AtLossWeight = 1216,
+  AtNorm = 1280,
+  AtRate = 1344,
+  AtUnscale = 1408,
+  AtCommitted = 1472, /* i1 */
+  ArenaBytes = 1536
 };
+
+static uint16_t narrow(float wide) {
+  uint32_t bits;
+  memcpy(&bits, &wide, sizeof bits);
+  if (isnan(wide))
+    return (uint16_t)(bits >> 16 | 0x40);
+  return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16); /* To nearest, ties to even. */
+}
+
+static float widen(uint16_t bits) {
+  uint32_t wide = (uint32_t)bits << 16;
+  float value;
+  memcpy(&value, &wide, sizeof value);
+  return value;
+}
 
 /* Kernels. A row is a task. */
 static void predict(void *const *buffers, int64_t first, int64_t last, void *scratch) {
-  const float *x = buffers[0], *w = buffers[1], *b = buffers[2], *y = buffers[3],
-              *weights = buffers[4];
+  const float *x = buffers[0], *y = buffers[3], *weights = buffers[4];
+  const uint16_t *w = buffers[1], *b = buffers[2];
   float *prediction = buffers[5], *error = buffers[6];
   (void)scratch;
   for (int64_t row = first; row < last; ++row) {
-    float sum = b[0];
+    float sum = widen(b[0]);
     for (int k = 0; k < Features; ++k)
-      sum += x[row * Features + k] * w[k];
+      sum += x[row * Features + k] * widen(w[k]);
     prediction[row] = sum;
     error[row] = weights[row] != 0.0f ? weights[row] * (sum - y[row]) : 0.0f;
   }
@@ -75,82 +105,184 @@ static void loss(void *const *buffers, int64_t first, int64_t last, void *scratc
 
 /* A column is a task; the last task is the bias. */
 static void gradient(void *const *buffers, int64_t first, int64_t last, void *scratch) {
-  const float *x = buffers[0], *error = buffers[1];
-  float *w = buffers[2], *b = buffers[3];
+  const float *x = buffers[0], *error = buffers[1], *scale = buffers[2];
+  float *w = buffers[3], *b = buffers[4];
   float *column = scratch; /* To show that scratch is there. */
   for (int64_t task = first; task < last; ++task) {
     for (int row = 0; row < Batch; ++row)
       column[row] = task < Features ? x[row * Features + task] : 1.0f;
     float sum = 0.0f;
     for (int row = 0; row < Batch; ++row)
-      sum += 2.0f * error[row] * column[row];
+      sum += *scale * 2.0f * error[row] * column[row];
     *(task < Features ? w + task : b) = sum;
   }
 }
 
-/* One task: norm of the mean gradient, schedule (warm-up over ten steps), and the decision to
- * commit. */
+/* One task: norm of the mean gradient, schedule (warm-up over ten steps), the decision to commit,
+ * and what it means for the scale. */
 static void decide(void *const *buffers, int64_t first, int64_t last, void *scratch) {
   const float *slab = buffers[0], *weight = buffers[1];
-  float *norm = buffers[2], *rate = buffers[3];
-  int64_t *step = buffers[4];
-  uint8_t *committed = buffers[5];
+  float *norm = buffers[6], *rate = buffers[7], *unscale = buffers[8], *scale = buffers[11];
+  uint8_t *committed = buffers[9];
+  int64_t *updates = buffers[10], *clean = buffers[12], *skipped = buffers[13];
   (void)first, (void)last, (void)scratch;
+  *unscale = (float)(1.0 / *scale);
   float square = 0.0f;
   for (int i = 0; i < ParameterCount; ++i)
     square += slab[i] * slab[i];
-  *norm = *weight > 0.0f ? sqrtf(square) / *weight : 0.0f;
-  *rate = 0.05f * (*step < 10 ? (float)(*step + 1) / 10.0f : 1.0f);
+  *norm = *weight > 0.0f ? sqrtf(square) * *unscale / *weight : 0.0f;
+  *rate = 0.05f * (*updates < 10 ? (float)(*updates + 1) / 10.0f : 1.0f);
   *committed = *weight > 0.0f && isfinite(*norm);
-  *step += *committed;
+  *updates += *committed;
+  *skipped += !*committed;
+  if (*committed && ++*clean == ScaleInterval) {
+    *scale *= 2.0f;
+    *clean = 0;
+  } else if (*weight > 0.0f && !*committed) {
+    *scale = fmaxf(*scale / 2.0f, 1.0f);
+    *clean = 0;
+  }
 }
 
 /* Each task is 16 elements of the slab, padding included. */
 static void update(void *const *buffers, int64_t first, int64_t last, void *scratch) {
-  const float *slab = buffers[0], *weight = buffers[1], *rate = buffers[2];
-  const uint8_t *committed = buffers[3];
-  float *parameters = buffers[4], *momenta = buffers[5];
+  const float *slab = buffers[0], *weight = buffers[1], *rate = buffers[2], *unscale = buffers[3];
+  const uint8_t *committed = buffers[4];
+  float *parameters = buffers[7], *momenta = buffers[8];
+  uint16_t *working = buffers[9];
   (void)scratch;
   if (!*committed)
     return;
   for (int64_t i = 16 * first; i < 16 * last; ++i) {
-    momenta[i] = 0.9f * momenta[i] + slab[i] / *weight;
+    momenta[i] = 0.9f * momenta[i] + slab[i] * *unscale / *weight;
     parameters[i] -= *rate * momenta[i];
+    working[i] = narrow(parameters[i]);
   }
 }
 
+static void copyNarrow(void *const *buffers, int64_t first, int64_t last, void *scratch) {
+  const float *parameters = buffers[0];
+  uint16_t *working = buffers[1];
+  (void)scratch;
+  for (int64_t i = 16 * first; i < 16 * last; ++i)
+    working[i] = narrow(parameters[i]);
+}
+
+/* Types of the kernels' operands, inputs first. */
+#define SCALAR(type)                                                                               \
+  {                                                                                                \
+    type, 0, { 0 }                                                                                 \
+  }
+#define SLAB(type)                                                                                 \
+  {                                                                                                \
+    type, 1, { ParameterCount }                                                                    \
+  }
+static const descent_operand predictOperands[] = {{DESCENT_F32, 2, {Batch, Features}},
+                                                  {DESCENT_BF16, 2, {Features, 1}},
+                                                  {DESCENT_BF16, 1, {1}},
+                                                  {DESCENT_F32, 2, {Batch, 1}},
+                                                  {DESCENT_F32, 1, {Batch}},
+                                                  {DESCENT_F32, 2, {Batch, 1}},
+                                                  {DESCENT_F32, 2, {Batch, 1}}};
+static const descent_operand lossOperands[] = {{DESCENT_F32, 2, {Batch, 1}},
+                                               {DESCENT_F32, 2, {Batch, 1}},
+                                               {DESCENT_F32, 1, {Batch}},
+                                               SCALAR(DESCENT_F32),
+                                               SCALAR(DESCENT_F32)};
+static const descent_operand gradientOperands[] = {{DESCENT_F32, 2, {Batch, Features}},
+                                                   {DESCENT_F32, 2, {Batch, 1}},
+                                                   SCALAR(DESCENT_F32),
+                                                   {DESCENT_F32, 2, {Features, 1}},
+                                                   {DESCENT_F32, 1, {1}}};
+static const descent_operand decideOperands[] = {
+    SLAB(DESCENT_F32),   SCALAR(DESCENT_F32), SCALAR(DESCENT_I64), SCALAR(DESCENT_F32),
+    SCALAR(DESCENT_I64), SCALAR(DESCENT_I64), SCALAR(DESCENT_F32), SCALAR(DESCENT_F32),
+    SCALAR(DESCENT_F32), SCALAR(DESCENT_I1),  SCALAR(DESCENT_I64), SCALAR(DESCENT_F32),
+    SCALAR(DESCENT_I64), SCALAR(DESCENT_I64)};
+static const descent_operand updateOperands[] = {
+    SLAB(DESCENT_F32),  SCALAR(DESCENT_F32), SCALAR(DESCENT_F32), SCALAR(DESCENT_F32),
+    SCALAR(DESCENT_I1), SLAB(DESCENT_F32),   SLAB(DESCENT_F32),   SLAB(DESCENT_F32),
+    SLAB(DESCENT_F32),  SLAB(DESCENT_BF16)};
+static const descent_operand copyOperands[] = {SLAB(DESCENT_F32), SLAB(DESCENT_BF16)};
+
 static const descent_kernel kernels[] = {
     {"predict_8x3", "nn.matmul, nn.add, nn.sub, nn.mul", predict, Batch, 0, 2.0 * Batch *Features,
-     4.0 * Batch *(Features + 5)},
-    {"loss_8", "nn.mse", loss, 1, 0, 4.0 * Batch, 12.0 * Batch},
+     4.0 * Batch *(Features + 5), predictOperands, 7, 5},
+    {"loss_8", "nn.mse", loss, 1, 0, 4.0 * Batch, 12.0 * Batch, lossOperands, 5, 3},
     {"gradient_8x3", "gradient of nn.matmul, gradient of nn.add", gradient, Features + 1, 64,
-     4.0 * Batch *(Features + 1), 4.0 * Batch *(Features + 1)},
-    {"decide", "train.norm, train.schedule", decide, 1, 0, 2.0 * ParameterCount,
-     4.0 * ParameterCount},
+     4.0 * Batch *(Features + 1), 4.0 * Batch *(Features + 1), gradientOperands, 5, 3},
+    {"decide", "train.norm, train.schedule, train.scale", decide, 1, 0, 2.0 * ParameterCount,
+     4.0 * ParameterCount, decideOperands, 14, 6},
     {"sgd_32", "train.update w, train.update b", update, ParameterCount / 16, 0,
-     4.0 * ParameterCount, 20.0 * ParameterCount},
+     4.0 * ParameterCount, 22.0 * ParameterCount, updateOperands, 10, 7},
+    {"narrow_32", "nn.cast", copyNarrow, ParameterCount / 16, 0, 0.0, 6.0 * ParameterCount,
+     copyOperands, 2, 1},
 };
 
-static void forward(descent_context *context, uint8_t *arena) {
-  void *predictBuffers[] = {arena + AtX,          arena + AtW,          arena + AtB,    arena + AtY,
-                            arena + AtRowWeights, arena + AtPrediction, arena + AtError};
-  descent_launch(context, &kernels[0], predictBuffers);
+/* What each launch is of, and who makes its outputs. */
+static const char *const predictOutputs[] = {"nn.add (specimen.mlir:4)",
+                                             "nn.sub (specimen.mlir:5)"};
+static const char *const lossOutputs[] = {"nn.mse (specimen.mlir:5)", "nn.mse (specimen.mlir:5)"};
+static const char *const gradientOutputs[] = {"gradient of w", "gradient of b"};
+static const char *const decideOutputs[] = {"train.norm",  "train.schedule", "train.scale",
+                                            "train.norm",  "updates",        "loss_scale",
+                                            "clean_steps", "skipped_steps"};
+static const char *const updateOutputs[] = {"default.parameters", "default.momentum",
+                                            "default.working"};
+static const char *const copyOutputs[] = {"default.working"};
+
+#define FORWARD_SITES                                                                              \
+  {&kernels[0],                                                                                    \
+   "nn.matmul (specimen.mlir:3), nn.add (specimen.mlir:4), nn.sub (specimen.mlir:5), nn.mul",      \
+   predictOutputs},                                                                                \
+  {                                                                                                \
+    &kernels[1], "nn.mse (specimen.mlir:5)", lossOutputs                                           \
+  }
+static const descent_site evaluateSites[] = {FORWARD_SITES};
+static const descent_site stepSites[] = {
+    FORWARD_SITES,
+    {&kernels[2], "gradient of nn.matmul (specimen.mlir:3), gradient of nn.add (specimen.mlir:4)",
+     gradientOutputs},
+    {&kernels[3], "train.norm, train.schedule, train.scale", decideOutputs},
+    {&kernels[4], "train.update w, train.update b", updateOutputs},
+};
+static const descent_site refreshSites[] = {{&kernels[5], "nn.cast", copyOutputs}};
+
+static void forward(descent_context *context, uint8_t *arena, const descent_site *sites) {
+  void *predictBuffers[] = {arena + AtX,    arena + AtWorkingW,   arena + AtWorkingB,
+                            arena + AtY,    arena + AtRowWeights, arena + AtPrediction,
+                            arena + AtError};
+  descent_launch(context, &sites[0], predictBuffers);
   void *lossBuffers[] = {arena + AtPrediction, arena + AtY, arena + AtRowWeights, arena + AtLossSum,
                          arena + AtLossWeight};
-  descent_launch(context, &kernels[1], lossBuffers);
+  descent_launch(context, &sites[1], lossBuffers);
+}
+
+static void evaluate(descent_context *context, uint8_t *arena) {
+  forward(context, arena, evaluateSites);
 }
 
 static void step(descent_context *context, uint8_t *arena) {
-  forward(context, arena);
-  void *gradientBuffers[] = {arena + AtX, arena + AtError, arena + AtGradientW,
+  forward(context, arena, stepSites);
+  void *gradientBuffers[] = {arena + AtX, arena + AtError, arena + AtLossScale, arena + AtGradientW,
                              arena + AtGradientB};
-  descent_launch(context, &kernels[2], gradientBuffers);
-  void *decideBuffers[] = {arena + AtGradientW, arena + AtLossWeight, arena + AtNorm,
-                           arena + AtRate,      arena + AtStep,       arena + AtCommitted};
-  descent_launch(context, &kernels[3], decideBuffers);
+  descent_launch(context, &stepSites[2], gradientBuffers);
+  void *decideBuffers[] = {arena + AtGradientW,  arena + AtLossWeight,  arena + AtUpdates,
+                           arena + AtLossScale,  arena + AtCleanSteps,  arena + AtSkippedSteps,
+                           arena + AtNorm,       arena + AtRate,        arena + AtUnscale,
+                           arena + AtCommitted,  arena + AtUpdates,     arena + AtLossScale,
+                           arena + AtCleanSteps, arena + AtSkippedSteps};
+  descent_launch(context, &stepSites[3], decideBuffers);
   void *updateBuffers[] = {arena + AtGradientW, arena + AtLossWeight, arena + AtRate,
-                           arena + AtCommitted, arena + AtW,          arena + AtMomentumW};
-  descent_launch(context, &kernels[4], updateBuffers);
+                           arena + AtUnscale,   arena + AtCommitted,  arena + AtW,
+                           arena + AtMomentumW, arena + AtW,          arena + AtMomentumW,
+                           arena + AtWorkingW};
+  descent_launch(context, &stepSites[4], updateBuffers);
+}
+
+static void refresh(descent_context *context, uint8_t *arena) {
+  void *buffers[] = {arena + AtW, arena + AtWorkingW};
+  descent_launch(context, &refreshSites[0], buffers);
 }
 
 static const descent_parameter parameters[] = {
@@ -177,7 +309,10 @@ static const descent_parameter parameters[] = {
 static const descent_state states[] = {
     {{"w.momentum", DESCENT_F32, 2, {Features, 1}, AtMomentumW, 4 * Features}, 0, 0, 0.0},
     {{"b.momentum", DESCENT_F32, 1, {1}, AtMomentumB, 4}, 1, 0, 0.0},
-    {{DESCENT_UPDATES_STATE, DESCENT_I64, 0, {0}, AtStep, 8}, -1, 0, 0.0},
+    {{DESCENT_UPDATES_STATE, DESCENT_I64, 0, {0}, AtUpdates, 8}, -1, 0, 0.0},
+    {{DESCENT_LOSS_SCALE_STATE, DESCENT_F32, 0, {0}, AtLossScale, 4}, -1, 0, 65536.0},
+    {{DESCENT_CLEAN_STEPS_STATE, DESCENT_I64, 0, {0}, AtCleanSteps, 8}, -1, 0, 0.0},
+    {{DESCENT_SKIPPED_STEPS_STATE, DESCENT_I64, 0, {0}, AtSkippedSteps, 8}, -1, 0, 0.0},
 };
 
 static const descent_input inputs[] = {
@@ -207,6 +342,7 @@ static const descent_tensor stepOutputs[] = {
     {"grad_norm", DESCENT_F32, 0, {0}, AtNorm, 4},
     {"learning_rate", DESCENT_F32, 0, {0}, AtRate, 4},
     {"committed", DESCENT_I1, 0, {0}, AtCommitted, 1},
+    {"unscale", DESCENT_F32, 0, {0}, AtUnscale, 4},
 };
 
 static const descent_tensor evaluateOutputs[] = {
@@ -216,14 +352,23 @@ static const descent_tensor evaluateOutputs[] = {
 };
 
 static const descent_function functions[] = {
-    {"step", step, stepOutputs, 5},
-    {"evaluate", forward, evaluateOutputs, 3},
+    {"step", step, stepOutputs, 6, stepSites, 5, 3},
+    {"evaluate", evaluate, evaluateOutputs, 3, evaluateSites, 2, DESCENT_NO_LAUNCH},
+    {"refresh", refresh, 0, 0, refreshSites, 1, DESCENT_NO_LAUNCH},
 };
 
 static const descent_setting settings[] = {
-    {"batch.size", "8"},         {"data.format", "npz"},     {"data.inputs", "inputs"},
-    {"data.targets", "targets"}, {"data.validation", "0.2"}, {"optimizer.kind", "sgd"},
-    {"run.seed", "0"},           {"schedule.steps", "200"},
+    {"batch.size", "8"},
+    {"data.format", "npz"},
+    {"data.inputs", "inputs"},
+    {"data.targets", "targets"},
+    {"data.validation", "0.2"},
+    {"optimizer.kind", "sgd"},
+    {"precision.compute", "bf16"},
+    {"precision.loss_scale", "dynamic"},
+    {"precision.loss_scale_interval", "20"},
+    {"run.seed", "0"},
+    {"schedule.steps", "200"},
 };
 
 /* The assembler name is what the runtime looks for. */
@@ -238,23 +383,24 @@ const descent_program program = {
     .plan_hash = 0x5bec13e4, /* any number that changes with the tables */
     .memory = {.arena = ArenaBytes,
                .persistent = PersistentBytes,
-               .parameters = 128,
+               .parameters = 128 + 64,
                .gradients = 128,
-               .optimizer = 192,
+               .optimizer = 128 + 4 * 64,
                .activations = ArenaBytes - PersistentBytes,
                .workspace = 0,
+               .working_copies = 64,
                .thread_scratch = 64,
                .lower_bound = ArenaBytes},
     .parameters = parameters,
     .parameter_count = 2,
     .states = states,
-    .state_count = 3,
+    .state_count = 6,
     .inputs = inputs,
     .input_count = 4,
     .kernels = kernels,
-    .kernel_count = 5,
+    .kernel_count = 6,
     .settings = settings,
     .setting_count = sizeof settings / sizeof *settings,
     .functions = functions,
-    .function_count = 2,
+    .function_count = 3,
 };

@@ -16,7 +16,8 @@ using namespace descent;
 Model::Model(const descent_program &program, int threads, bool profile)
     : program(program), batch(batchSize(program)), arena(program.memory, threads),
       context(program, arena, threads, profile), stepFunction(findFunction(program, "step")),
-      evaluateFunction(findFunction(program, "evaluate")) {
+      evaluateFunction(findFunction(program, "evaluate")),
+      refreshFunction(lookFunction(program, "refresh")) {
   auto place = [&](const descent_function &function, const char *name) {
     return at(*findOutput(function, name));
   };
@@ -25,6 +26,8 @@ Model::Model(const descent_program &program, int threads, bool profile)
   gradientNorm = reinterpret_cast<float *>(place(stepFunction, "grad_norm"));
   learningRate = reinterpret_cast<float *>(place(stepFunction, "learning_rate"));
   committed = place(stepFunction, "committed");
+  if (findOutput(stepFunction, "unscale"))
+    unscale = reinterpret_cast<float *>(place(stepFunction, "unscale"));
   evaluateLossSum = reinterpret_cast<float *>(place(evaluateFunction, "loss_sum"));
   evaluateLossWeight = reinterpret_cast<float *>(place(evaluateFunction, "loss_weight"));
   for (uint64_t i = 0; i < program.input_count; ++i)
@@ -92,9 +95,15 @@ void Model::setIteration(uint64_t seed, int64_t iteration) {
   random[3] = 0;
 }
 
+void Model::refresh() {
+  if (refreshFunction)
+    runFunction(context, *refreshFunction);
+}
+
 StepResult Model::step() {
   runFunction(context, stepFunction);
-  return {*stepLossSum, *stepLossWeight, *gradientNorm, *learningRate, *committed != 0};
+  return {*stepLossSum,  *stepLossWeight, *gradientNorm,
+          *learningRate, *committed != 0, unscale ? *unscale : 1.0f};
 }
 
 EvaluateResult Model::evaluate() {
@@ -140,18 +149,18 @@ void Model::exportWeights(const std::string &path, const std::string &vocabulary
   SafetensorsWriter(std::move(tensors), metadata, /*checksum=*/false).write(path.c_str());
 }
 
-void Model::exportGradients(const std::string &path, float lossWeight) const {
+void Model::exportGradients(const std::string &path, const StepResult &result) const {
   std::vector<SafetensorsTensor> tensors;
   for (uint64_t i = 0; i < program.parameter_count; ++i) {
     const descent_parameter &parameter = program.parameters[i];
     if (parameter.gradient_offset != DESCENT_NO_OFFSET)
       tensors.push_back({parameter.tensor.name, DESCENT_F32, shapeOf(parameter.tensor),
-                         at(parameter.gradient_offset), parameter.tensor.bytes});
+                         at(parameter.gradient_offset), gradientBytes(parameter)});
   }
   SafetensorsWriter::Metadata metadata = {{"format", "descent gradients"},
                                           {"model", safetensorsName(program.name)}};
   SafetensorsWriter(std::move(tensors), metadata, /*checksum=*/false)
-      .write(path.c_str(), lossWeight);
+      .write(path.c_str(), {.factor = result.unscale, .divisor = result.lossWeight});
 }
 
 std::string descent::hexadecimal(const std::string &bytes) {

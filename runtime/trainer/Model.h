@@ -19,6 +19,8 @@ class SafetensorsWriter;
 struct StepResult {
   float lossSum, lossWeight, gradientNorm, learningRate;
   bool committed;
+  /// What gradients in memory are to be multiplied with: not 1 where the loss is scaled.
+  float unscale = 1.0f;
   /// Mean over counted targets. Not a number when nothing was counted.
   float loss() const { return lossSum / lossWeight; }
 };
@@ -39,6 +41,10 @@ public:
   /// Sets the hidden input for random numbers, if there is one. `iteration` counts from 0.
   void setIteration(uint64_t seed, int64_t iteration);
 
+  /// Computes the working copies, where the program keeps any, from the parameters. Due once after
+  /// initialize, loadWeights or a checkpoint, before the first step or evaluate.
+  void refresh();
+
   StepResult step();
   EvaluateResult evaluate();
 
@@ -50,8 +56,8 @@ public:
   /// Writes the parameters, with `vocabulary` (may be empty) in the metadata.
   void exportWeights(const std::string &path, const std::string &vocabulary) const;
 
-  /// Writes the gradients that the last step left, divided by `lossWeight`.
-  void exportGradients(const std::string &path, float lossWeight) const;
+  /// Writes the gradients of the mean loss that the step with this result left.
+  void exportGradients(const std::string &path, const StepResult &result) const;
 
   uint8_t *at(uint64_t offset) const { return arena.data() + offset; }
   uint8_t *at(const descent_tensor &tensor) const { return at(tensor.offset); }
@@ -67,7 +73,8 @@ public:
 
 private:
   const descent_function &stepFunction, &evaluateFunction;
-  const float *stepLossSum, *stepLossWeight, *gradientNorm, *learningRate;
+  const descent_function *refreshFunction; // Null without working copies.
+  const float *stepLossSum, *stepLossWeight, *gradientNorm, *learningRate, *unscale = nullptr;
   const uint8_t *committed;
   const float *evaluateLossSum, *evaluateLossWeight;
   int32_t *random = nullptr;

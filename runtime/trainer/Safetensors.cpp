@@ -42,8 +42,9 @@ static uint64_t fileElementBytes(const std::string &dtype) {
 }
 
 const char *descent::safetensorsDtype(int32_t dtype) {
-  static constexpr const char *names[] = {"F32", "BF16", "F16", "I32", "I64", "BOOL"};
-  return dtype >= DESCENT_F32 && dtype <= DESCENT_I1 ? names[dtype] : "?";
+  static constexpr const char *names[] = {"F32", "BF16", "F16",     "I32",
+                                          "I64", "BOOL", "F8_E4M3", "F8_E5M2"};
+  return dtype >= DESCENT_F32 && dtype <= DESCENT_F8E5M2 ? names[dtype] : "?";
 }
 
 std::string descent::typeText(const SafetensorsEntry &entry) {
@@ -311,11 +312,11 @@ void SafetensorsWriter::setMetadata(const char *key, const char *value) {
   header.replace(place->second.first, place->second.second, value);
 }
 
-/// Calls consume(pointer, size) for the bytes of a tensor, divided by `divisor` where that is
-/// not 1.
+/// Calls consume(pointer, size) for the bytes of a tensor, scaled.
 template <typename Consume>
-static void forBytes(const SafetensorsTensor &tensor, float divisor, Consume consume) {
-  if (tensor.dtype != DESCENT_F32 || divisor == 1.0f)
+static void forBytes(const SafetensorsTensor &tensor, SafetensorsWriter::Scale scale,
+                     Consume consume) {
+  if (tensor.dtype != DESCENT_F32 || scale.isOne())
     return consume(tensor.data, tensor.bytes);
   const float *values = static_cast<const float *>(tensor.data);
   float buffer[1 << 13];
@@ -323,18 +324,18 @@ static void forBytes(const SafetensorsTensor &tensor, float divisor, Consume con
   for (uint64_t done = 0; done < count;) {
     uint64_t part = std::min<uint64_t>(count - done, sizeof buffer / sizeof *buffer);
     for (uint64_t i = 0; i < part; ++i)
-      buffer[i] = values[done + i] / divisor;
+      buffer[i] = values[done + i] * scale.factor / scale.divisor;
     consume(buffer, part * sizeof(float));
     done += part;
   }
 }
 
-void SafetensorsWriter::write(const char *path, float divisor) {
+void SafetensorsWriter::write(const char *path, Scale scale) {
   if (checksum) {
     setMetadata(checksumKey, "00000000");
     uint32_t value = crc(0, header.data(), header.size());
     for (const SafetensorsTensor &tensor : tensors)
-      forBytes(tensor, divisor,
+      forBytes(tensor, scale,
                [&](const void *data, size_t size) { value = crc(value, data, size); });
     char text[9];
     std::snprintf(text, sizeof text, "%08x", value);
@@ -346,6 +347,6 @@ void SafetensorsWriter::write(const char *path, float divisor) {
   file.write(&length, sizeof length);
   file.write(header.data(), header.size());
   for (const SafetensorsTensor &tensor : tensors)
-    forBytes(tensor, divisor, [&](const void *data, size_t size) { file.write(data, size); });
+    forBytes(tensor, scale, [&](const void *data, size_t size) { file.write(data, size); });
   file.publish();
 }

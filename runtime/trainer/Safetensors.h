@@ -93,8 +93,13 @@ public:
   /// Gives a metadata value that the constructor was given another text of the same length.
   void setMetadata(const char *key, const char *value);
 
-  /// Writes the file; f32 tensors are divided by `divisor`.
-  void write(const char *path, float divisor = 1.0f);
+  /// What values of f32 tensors are multiplied with, then divided by, on their way.
+  struct Scale {
+    float factor = 1.0f, divisor = 1.0f;
+    bool isOne() const { return factor == 1.0f && divisor == 1.0f; }
+  };
+  void write(const char *path) { write(path, Scale()); }
+  void write(const char *path, Scale scale);
 
   uint64_t fileBytes() const { return 8 + header.size() + dataBytes; }
 

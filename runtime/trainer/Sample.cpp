@@ -40,6 +40,7 @@ public:
   int run() {
     model.initialize(0); // For states; the weights are overwritten.
     loadWeights();
+    model.refresh();
     encodePrompt();
     prepareInputs();
     std::vector<std::vector<int64_t>> texts(options.samples, prompt);

@@ -65,6 +65,7 @@ public:
       return ExitDone;
     }
     openFiles();
+    model.refresh();
     int status = loop();
     if (status == ExitDone)
       exportWeights();
@@ -253,7 +254,7 @@ private:
     if (result.lossWeight == 0)
       throw Error("--dump-gradients: no target of the first batch counts, so the mean loss has no "
                   "gradient");
-    model.exportGradients(options.dumpGradients, result.lossWeight);
+    model.exportGradients(options.dumpGradients, result);
   }
 
   void exportWeights() {

@@ -75,7 +75,10 @@ void work(void *const *buffers, int64_t first, int64_t last, void *scratch) {
 }
 
 std::vector<float> launchWith(int threads, int64_t tasks, bool profile, uint64_t *calls = nullptr) {
-  descent_kernel kernel = {"work", "", work, tasks, 4, 0, 0};
+  static const descent_operand operands[2] = {};
+  descent_kernel kernel = {"work", "", work, tasks, 4, 0, 0, operands, 2, 1};
+  static const char *const outputs[] = {"sums"};
+  descent_site site = {&kernel, "", outputs};
   descent_program program = {};
   program.kernels = &kernel;
   program.kernel_count = 1;
@@ -85,7 +88,7 @@ std::vector<float> launchWith(int threads, int64_t tasks, bool profile, uint64_t
   std::vector<std::atomic<int>> visits(tasks);
   std::vector<float> sums(tasks);
   void *buffers[] = {visits.data(), sums.data()};
-  descent_launch(&context, &kernel, buffers);
+  descent_launch(&context, &site, buffers);
   for (auto &count : visits)
     EXPECT_EQ(count, 1);
   if (calls)
@@ -138,12 +141,15 @@ void addOne(void *const *buffers, int64_t first, int64_t last, void *scratch) {
 
 int64_t counts[functionTasks];
 std::atomic<int> failures;
-const descent_kernel addKernel = {"add", "", addOne, functionTasks, 8, 0, 0};
+const descent_operand addOperands[3] = {};
+const char *const addOutputs[] = {"counts"};
+const descent_kernel addKernel = {"add", "", addOne, functionTasks, 8, 0, 0, addOperands, 3, 2};
+const descent_site addSite = {&addKernel, "", addOutputs};
 
 void runAdds(descent_context *context, uint8_t *) {
   for (int64_t kernel = 0; kernel < functionKernels; ++kernel) {
     void *buffers[] = {counts, &failures, &kernel};
-    descent_launch(context, &addKernel, buffers);
+    descent_launch(context, &addSite, buffers);
   }
 }
 

@@ -26,6 +26,7 @@ struct Editable {
   std::vector<descent_state> states{specimen.states, specimen.states + specimen.state_count};
   std::vector<descent_input> inputs{specimen.inputs, specimen.inputs + specimen.input_count};
   std::vector<descent_kernel> kernels{specimen.kernels, specimen.kernels + specimen.kernel_count};
+  std::vector<std::vector<descent_site>> sites;
   std::vector<descent_function> functions{specimen.functions,
                                           specimen.functions + specimen.function_count};
 
@@ -35,6 +36,13 @@ struct Editable {
     program.inputs = inputs.data();
     program.kernels = kernels.data();
     program.functions = functions.data();
+    // Sites point into the table of kernels, which is a copy now.
+    for (descent_function &function : functions) {
+      sites.emplace_back(function.sites, function.sites + function.site_count);
+      for (descent_site &site : sites.back())
+        site.kernel = kernels.data() + (site.kernel - specimen.kernels);
+      function.sites = sites.back().data();
+    }
   }
 };
 
@@ -66,7 +74,7 @@ TEST(Program, RefusesAnotherVersionAndReadsNothingElse) {
   } catch (const Error &error) {
     EXPECT_NE(
         std::string(error.what())
-            .find("compiled for version 2 of the runtime interface, this runtime has version 1"),
+            .find("compiled for version 3 of the runtime interface, this runtime has version 2"),
         std::string::npos)
         << error.what();
   }
@@ -103,6 +111,22 @@ TEST(Program, RefusesDamagedTables) {
                 [](Editable &e) { e.kernels[2].scratch_bytes = 65; });
   expectRefused("there is no function 'evaluate'",
                 [](Editable &e) { e.program.function_count = 1; });
+  expectRefused("launch 1 of 'step' is of no kernel",
+                [](Editable &e) { e.sites[0][1].kernel = e.kernels.data() + e.kernels.size(); });
+  expectRefused("the gradients of 'step' are ready at launch 5 of 5",
+                [](Editable &e) { e.functions[0].gradients_ready = 5; });
+  expectRefused("kernel 'loss_8' has 5 operands, 5 of them inputs",
+                [](Editable &e) { e.kernels[1].input_count = 5; });
+  expectRefused("operand 0 of kernel 'loss_8' has the unknown element type 8", [](Editable &e) {
+    static const descent_operand operand = {8, 0, {0}};
+    e.kernels[1].operands = &operand;
+    e.kernels[1].operand_count = 1;
+    e.kernels[1].input_count = 0;
+  });
+  expectRefused("state 'loss_scale' is i32 [] and should be one f32",
+                [](Editable &e) { e.states[3].tensor.dtype = DESCENT_I32; });
+  expectRefused("parameter 'w' is neither f32 nor bf16",
+                [](Editable &e) { e.parameters[0].tensor.dtype = DESCENT_I32; });
   expectRefused("function 'step' has no output 'committed'",
                 [](Editable &e) { e.functions[0].output_count = 4; });
 }

@@ -79,12 +79,12 @@ TEST_F(Safetensors, RoundTrip) {
   EXPECT_TRUE(reader.entries().count(safetensorsName("latin \xe9")));
 }
 
-TEST_F(Safetensors, DividesFloatsOnly) {
+TEST_F(Safetensors, ScalesFloatsOnly) {
   float sums[3] = {2, 4, 6};
   int32_t count = 9;
   SafetensorsWriter({{"g", DESCENT_F32, {3}, sums, sizeof sums}, {"n", DESCENT_I32, {}, &count, 4}},
                     {}, true)
-      .write(path.c_str(), 4.0f);
+      .write(path.c_str(), {.factor = 0.5f, .divisor = 2.0f});
   SafetensorsReader reader(path);
   reader.verifyChecksum();
   float back[3];

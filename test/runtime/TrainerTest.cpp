@@ -68,6 +68,7 @@ TEST(Model, StepsAreEqualForAnyNumberOfThreads) {
   for (int threads : {1, 2, 3, 7}) {
     Model model(specimen, threads, false);
     model.initialize(1);
+    model.refresh();
     fillInputs(model);
     StepResult result{};
     for (int i = 0; i < 5; ++i)
@@ -87,6 +88,7 @@ TEST(Model, PaddingRowsCountForNothing) {
   for (int i = 0; i < 2; ++i) {
     Model model(specimen, 2, false);
     model.initialize(1);
+    model.refresh();
     fillInputs(model);
     float *weights = reinterpret_cast<float *>(model.at(specimen.inputs[2].tensor));
     std::fill_n(weights, 8, 1.0f);
@@ -137,6 +139,7 @@ TEST_F(InFolder, OutputFileIsWholeOrAbsent) {
 TEST_F(InFolder, CheckpointsRestoreEveryBitAndKeepTwo) {
   Model model(specimen, 1, false);
   model.initialize(3);
+  model.refresh();
   fillInputs(model);
   RunPosition position{.seed = UINT64_MAX,
                        .samples = 100,
@@ -165,6 +168,7 @@ TEST_F(InFolder, CheckpointsRestoreEveryBitAndKeepTwo) {
   EXPECT_EQ(loaded->vocabulary, position.vocabulary);
   // Gradients are no part of a checkpoint.
   std::memcpy(other.at(128), model.at(128), 128);
+  other.refresh(); // Neither are working copies.
   EXPECT_EQ(persistentBytes(other), at3);
 }
 

@@ -95,7 +95,7 @@ static void decide(void *const *buffers, int64_t first, int64_t last, void *scra
     square += (double)gradient[i] * gradient[i];
   *norm = *weight > 0.0f ? (float)sqrt(square) / *weight : 0.0f;
   *rate = 10.0f;
-  *committed = *weight > 0.0f;
+  *committed = *weight > 0.0f && isfinite(*norm);
   *step += *committed;
 }
 
@@ -108,34 +108,74 @@ static void update(void *const *buffers, int64_t first, int64_t last, void *scra
     table[i] -= *rate * gradient[i] / *weight;
 }
 
+#define SCALAR(type)                                                                               \
+  {                                                                                                \
+    type, 0, { 0 }                                                                                 \
+  }
+static const descent_operand lookOperands[] = {
+    {DESCENT_F32, 2, {V, V}}, {DESCENT_I32, 2, {B, T}},    {DESCENT_I32, 2, {B, T}},
+    {DESCENT_F32, 1, {B}},    {DESCENT_F32, 3, {B, T, V}}, {DESCENT_F32, 2, {B, T}}};
+static const descent_operand totalOperands[] = {
+    {DESCENT_F32, 2, {B, T}}, {DESCENT_F32, 1, {B}}, SCALAR(DESCENT_F32), SCALAR(DESCENT_F32)};
+static const descent_operand gradientOperands[] = {{DESCENT_F32, 3, {B, T, V}},
+                                                   {DESCENT_I32, 2, {B, T}},
+                                                   {DESCENT_I32, 2, {B, T}},
+                                                   {DESCENT_F32, 1, {B}},
+                                                   {DESCENT_F32, 2, {V, V}}};
+static const descent_operand decideOperands[] = {{DESCENT_F32, 1, {V * V}}, SCALAR(DESCENT_F32),
+                                                 SCALAR(DESCENT_F32),       SCALAR(DESCENT_F32),
+                                                 SCALAR(DESCENT_I64),       SCALAR(DESCENT_I1)};
+static const descent_operand updateOperands[] = {{DESCENT_F32, 1, {V * V}},
+                                                 SCALAR(DESCENT_F32),
+                                                 SCALAR(DESCENT_F32),
+                                                 SCALAR(DESCENT_I1),
+                                                 {DESCENT_F32, 1, {V * V}}};
+
 static const descent_kernel kernels[] = {
-    {"look", "nn.embedding, nn.cross_entropy", look, B *T, 0, 3.0 * B *T *V, 8.0 * B *T *V},
-    {"total", "nn.loss", total, 1, 0, B *T, 4.0 * B *T},
-    {"gradient", "gradient of nn.embedding", gradient, V, 0, 4.0 * B *T *V, 4.0 * V *V},
-    {"decide", "train.norm", decide, 1, 0, 2.0 * V *V, 4.0 * V *V},
-    {"update", "train.update table", update, V, 0, 3.0 * V *V, 12.0 * V *V},
+    {"look", "nn.embedding, nn.cross_entropy", look, B *T, 0, 3.0 * B *T *V, 8.0 * B *T *V,
+     lookOperands, 6, 4},
+    {"total", "nn.loss", total, 1, 0, B *T, 4.0 * B *T, totalOperands, 4, 2},
+    {"gradient", "gradient of nn.embedding", gradient, V, 0, 4.0 * B *T *V, 4.0 * V *V,
+     gradientOperands, 5, 4},
+    {"decide", "train.norm", decide, 1, 0, 2.0 * V *V, 4.0 * V *V, decideOperands, 6, 2},
+    {"update", "train.update table", update, V, 0, 3.0 * V *V, 12.0 * V *V, updateOperands, 5, 4},
+};
+
+static const char *const lookOutputs[] = {"nn.embedding (bigram.mlir:2)",
+                                          "nn.cross_entropy (bigram.mlir:3)"};
+static const char *const totalOutputs[] = {"nn.loss (bigram.mlir:4)", "nn.loss (bigram.mlir:4)"};
+static const char *const gradientOutputs[] = {"gradient of table"};
+static const char *const decideOutputs[] = {"train.norm", "train.schedule", "updates",
+                                            "train.norm"};
+static const char *const updateOutputs[] = {"default.parameters"};
+static const descent_site sites[] = {
+    {&kernels[0], "nn.embedding (bigram.mlir:2), nn.cross_entropy (bigram.mlir:3)", lookOutputs},
+    {&kernels[1], "nn.loss (bigram.mlir:4)", totalOutputs},
+    {&kernels[2], "gradient of nn.embedding (bigram.mlir:2)", gradientOutputs},
+    {&kernels[3], "train.norm", decideOutputs},
+    {&kernels[4], "train.update table", updateOutputs},
 };
 
 static void forward(descent_context *context, uint8_t *arena) {
   void *lookBuffers[] = {arena + AtTable,      arena + AtTokens, arena + AtTargets,
                          arena + AtRowWeights, arena + AtLogits, arena + AtLosses};
-  descent_launch(context, &kernels[0], lookBuffers);
+  descent_launch(context, &sites[0], lookBuffers);
   void *totalBuffers[] = {arena + AtLosses, arena + AtRowWeights, arena + AtLossSum,
                           arena + AtLossWeight};
-  descent_launch(context, &kernels[1], totalBuffers);
+  descent_launch(context, &sites[1], totalBuffers);
 }
 
 static void step(descent_context *context, uint8_t *arena) {
   forward(context, arena);
   void *gradientBuffers[] = {arena + AtLogits, arena + AtTokens, arena + AtTargets,
                              arena + AtRowWeights, arena + AtGradient};
-  descent_launch(context, &kernels[2], gradientBuffers);
+  descent_launch(context, &sites[2], gradientBuffers);
   void *decideBuffers[] = {arena + AtGradient, arena + AtLossWeight, arena + AtNorm,
                            arena + AtRate,     arena + AtStep,       arena + AtCommitted};
-  descent_launch(context, &kernels[3], decideBuffers);
+  descent_launch(context, &sites[3], decideBuffers);
   void *updateBuffers[] = {arena + AtGradient, arena + AtLossWeight, arena + AtRate,
                            arena + AtCommitted, arena + AtTable};
-  descent_launch(context, &kernels[4], updateBuffers);
+  descent_launch(context, &sites[4], updateBuffers);
 }
 
 static const descent_parameter parameters[] = {
@@ -182,8 +222,9 @@ static const descent_tensor evaluateOutputs[] = {
     {"loss_weight", DESCENT_F32, 0, {0}, AtLossWeight, 4},
     {"predictions", DESCENT_F32, 3, {B, T, V}, AtLogits, 4 * B *T *V},
 };
-static const descent_function functions[] = {{"step", step, stepOutputs, 5},
-                                             {"evaluate", forward, evaluateOutputs, 3}};
+static const descent_function functions[] = {
+    {"step", step, stepOutputs, 5, sites, 5, 3},
+    {"evaluate", forward, evaluateOutputs, 3, sites, 2, DESCENT_NO_LAUNCH}};
 static const descent_setting settings[] = {
     {"batch.size", "4"},        {"data.format", "text"}, {"data.sequence", "16"},
     {"data.validation", "0.1"}, {"run.seed", "0"},       {"schedule.steps", "300"},

@@ -27,6 +27,11 @@ def rows(name):
     b = zipfile.ZipFile('data.npz').read(name); n = struct.unpack('<H', b[8:10])[0]
     return struct.unpack('<%df' % ((len(b) - 10 - n) // 4), b[10 + n:])
 w = tensors('two.safetensors'); x = rows('inputs.npy'); y = rows('targets.npy')
+# The model sees its weights in bf16, rounded to nearest even.
+def bf16(v):
+    b = struct.unpack('<I', struct.pack('<f', v))[0]
+    return struct.unpack('<f', struct.pack('<I', b + 0x7fff + (b >> 16 & 1) & 0xffff0000))[0]
+w = {k: [bf16(a) for a in v] for k, v in w.items()}
 samples = int(re.search(r'(\d+) samples in 3 batches', open('one.log').read()).group(1))
 errors = [(sum(a * b for a, b in zip(x[3 * i:3 * i + 3], w['w'])) + w['b'][0] - y[i]) ** 2 for i in range(16, samples)]
 expected = sum(errors) / len(errors); got = json.loads(open('one/metrics.jsonl').readlines()[2])['loss']
