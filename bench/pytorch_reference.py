@@ -1,7 +1,9 @@
 """The workloads of bench/run in PyTorch: the same model, data shapes and optimizer, eager or compiled. Prints one JSON line.
 
-    python bench/pytorch_reference.py gpt --layers 4 --heads 4 --width 128 --sequence 64 --batch 12 --vocabulary 65 [--compile]
-    python bench/pytorch_reference.py mlp --inputs 1024 --hidden 4096 --outputs 1024 --batch 256 [--compile]
+    python bench/pytorch_reference.py gpt --layers 4 --heads 4 --width 128 --sequence 64 --batch 12 --vocabulary 65 [--type bf16] [--compile]
+    python bench/pytorch_reference.py mlp --inputs 1024 --hidden 4096 --outputs 1024 --batch 256 [--type bf16] [--compile]
+
+--type bf16 runs the forward pass and the loss under torch.autocast.
 """
 import argparse
 import json
@@ -59,6 +61,7 @@ def main():
     p.add_argument("model", choices=["gpt", "mlp"])
     for name, default in dict(layers=4, heads=4, width=128, sequence=64, batch=12, vocabulary=65, inputs=1024, hidden=4096, outputs=1024, steps=30, threads=2).items():
         p.add_argument("--" + name, type=int, default=default)
+    p.add_argument("--type", choices=["fp32", "bf16"], default="fp32")
     p.add_argument("--compile", action="store_true")
     a = p.parse_args()
     torch.manual_seed(0)
@@ -76,7 +79,8 @@ def main():
     times, first = [], None
     for _ in range(a.steps):
         t = time.perf_counter()
-        loss = run(*batch)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=a.type == "bf16"):
+            loss = run(*batch)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if a.model == "gpt":
@@ -86,7 +90,7 @@ def main():
         now = time.perf_counter()
         times.append(1e3 * (now - t))
         first = first or now - start
-    print(json.dumps({"step_ms": statistics.median(times[len(times) // 3:]), "first_step_s": first,
+    print(json.dumps({"step_ms": statistics.median(times[len(times) // 3:]), "total_s": sum(times) / 1e3, "first_step_s": first,
                       "resident_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "loss": value, "torch": torch.__version__}))
 
 
