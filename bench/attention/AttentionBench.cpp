@@ -2,7 +2,8 @@
 //
 // One thread, eight heads, q, k and v in one tensor. Contenders take turns in one process and are
 // timed by the thread's processor time, best of all turns, since other work on the machine must not
-// count. Both sides' results are compared.
+// count. Both sides' results are compared. The same kernels on bf16 and f16 (the same numbers,
+// rounded) take turns too; their times stand as multiples of the f32 kernel's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +16,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -37,12 +40,102 @@ template <typename Run> static void race(double &best, Run run) {
     best = seconds;
 }
 
-static double difference(const std::vector<float> &a, const std::vector<float> &b) {
+/// Memory at the start of a cache line, as buffers are in the arena.
+template <typename T> struct AlignedAllocator {
+  using value_type = T;
+  AlignedAllocator() = default;
+  template <typename U> AlignedAllocator(const AlignedAllocator<U> &) {}
+  T *allocate(size_t count) {
+    return static_cast<T *>(std::aligned_alloc(64, (count * sizeof(T) + 63) / 64 * 64));
+  }
+  void deallocate(T *memory, size_t) { std::free(memory); }
+  bool operator==(const AlignedAllocator &) const { return true; }
+};
+using Bytes = std::vector<uint8_t, AlignedAllocator<uint8_t>>;
+using Floats = std::vector<float, AlignedAllocator<float>>;
+
+static double difference(const Floats &a, const Floats &b) {
   double worst = 0;
   for (size_t i = 0; i < a.size(); ++i)
     if (double error = std::abs(double(a[i]) - b[i]); !(error <= worst))
       worst = error; // Also taken if it is NaN.
   return worst;
+}
+
+/// The kernel of one element type with its buffers: inputs, then outputs.
+struct Contender {
+  std::unique_ptr<KernelJit> jit;
+  descent_kernel_function kernel = nullptr;
+  int64_t tasks = 0;
+  std::vector<Bytes> buffers;
+  std::vector<void *> pointers;
+  void *scratch = nullptr;
+  double best = 1e9;
+
+  void run() { kernel(pointers.data(), 0, tasks, scratch); }
+};
+
+static const llvm::fltSemantics &semanticsOf(mlir::FloatType type) {
+  return type ? type.getFloatSemantics() : llvm::APFloat::IEEEsingle();
+}
+
+/// Floats in the memory format of a type; null stands for f32.
+static Bytes encode(const Floats &values, mlir::FloatType type) {
+  unsigned bytes = type ? 2 : 4;
+  Bytes memory(values.size() * bytes);
+  for (size_t i = 0; i < values.size(); ++i) {
+    llvm::APFloat number(values[i]);
+    bool lossy;
+    number.convert(semanticsOf(type), llvm::APFloat::rmNearestTiesToEven, &lossy);
+    uint64_t bits = number.bitcastToAPInt().getZExtValue();
+    std::memcpy(&memory[i * bytes], &bits, bytes);
+  }
+  return memory;
+}
+
+static Floats decode(const Bytes &memory, mlir::FloatType type) {
+  unsigned bytes = type ? 2 : 4;
+  Floats values(memory.size() / bytes);
+  for (size_t i = 0; i < values.size(); ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &memory[i * bytes], bytes);
+    llvm::APFloat number(semanticsOf(type), llvm::APInt(bytes * 8, bits));
+    bool lossy;
+    number.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven, &lossy);
+    values[i] = number.convertToFloat();
+  }
+  return values;
+}
+
+/// `kernel` on inputs given as floats, with room for as many outputs as the form has buffers left.
+static bool prepare(Contender &contender, AttentionForm form, mlir::FloatType type,
+                    const CpuTarget &target, bool gradient,
+                    const std::vector<const Floats *> &inputs) {
+  mlir::MLIRContext *context = form.buffers.front().getContext();
+  form.narrow = type;
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(mlir::UnknownLoc::get(context));
+  for (auto [number, buffer] : llvm::enumerate(form.buffers)) {
+    auto memref = mlir::cast<mlir::MemRefType>(buffer);
+    bool narrow = type && number != form.logsumexp->buffer;
+    if (narrow)
+      buffer = memref.clone(mlir::IntegerType::get(context, 16));
+    contender.buffers.push_back(number < inputs.size()
+                                    ? encode(*inputs[number], narrow ? type : nullptr)
+                                    : Bytes(memref.getNumElements() * (narrow ? 2 : 4)));
+  }
+  for (Bytes &buffer : contender.buffers)
+    contender.pointers.push_back(buffer.data());
+  auto function = (gradient ? emitAttentionGrad : emitAttention)(form, module->getLoc(), "kernel",
+                                                                 *module, target);
+  contender.tasks = function->getAttrOfType<mlir::IntegerAttr>(tasksAttrName).getInt();
+  int64_t bytes = function->getAttrOfType<mlir::IntegerAttr>(scratchAttrName).getInt();
+  contender.scratch = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  auto jit = KernelJit::create(*module, target);
+  if (failed(jit))
+    return false;
+  contender.jit = std::move(*jit);
+  contender.kernel = contender.jit->kernel("kernel");
+  return true;
 }
 
 int main(int argc, char **argv) {
@@ -51,12 +144,18 @@ int main(int argc, char **argv) {
   registerAllDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  CpuTarget target = llvm::cantFail(CpuTarget::host());
+  llvm::Expected<CpuTarget> named = CpuTarget::named(argc > 2 ? argv[2] : "native");
+  if (!named) {
+    std::fprintf(stderr, "%s\n", llvm::toString(named.takeError()).c_str());
+    return 1;
+  }
+  CpuTarget target = *named;
   std::printf("Causal attention, 8 heads, one thread, %s (%d-bit vectors); GFLOP/s count the "
-              "visible triangle only.\n",
+              "visible triangle only; bf16 and f16 as multiples of fused.\n",
               target.name.c_str(), target.vectorBits);
-  std::printf("%-8s %5s %3s | %9s %8s | %9s | %5s | %s\n", "", "T", "D", "fused us", "GFLOP/s",
-              "plain us", "ratio", "difference");
+  std::printf("%-8s %5s %3s | %9s %8s | %9s | %5s | %-10s | %5s %5s | %s\n", "", "T", "D",
+              "fused us", "GFLOP/s", "plain us", "ratio", "difference", "bf16", "f16",
+              "differences");
   for (bool gradient : {false, true})
     for (int depth : {32, 64})
       for (int length : {64, 256, 1024}) {
@@ -84,56 +183,62 @@ int main(int argc, char **argv) {
           form.logsumexp = {2, 0, length};
           form.buffers = {wholeType, plainType, rowsType};
         }
-        mlir::OwningOpRef<mlir::ModuleOp> module =
-            mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
-        auto function = (gradient ? emitAttentionGrad : emitAttention)(form, module->getLoc(),
-                                                                       "kernel", *module, target);
-        int64_t tasks = function->getAttrOfType<mlir::IntegerAttr>(tasksAttrName).getInt();
-        int64_t scratchBytes = function->getAttrOfType<mlir::IntegerAttr>(scratchAttrName).getInt();
-        auto jit = KernelJit::create(*module, target);
-        if (failed(jit))
-          return 1;
-        auto kernel = (*jit)->kernel("kernel");
 
         size_t count = size_t(length) * columns, square = size_t(length) * length;
         std::mt19937 engine(1);
         std::uniform_real_distribution<float> uniform(-1, 1);
-        std::vector<float> qkv(3 * count), dout(count), p(square), g(square);
-        for (std::vector<float> *values : {&qkv, &dout})
+        Floats qkv(3 * count), dout(count), p(square), g(square);
+        for (Floats *values : {&qkv, &dout})
           for (float &value : *values)
             value = uniform(engine);
-        std::vector<float> o(count), logsumexp(heads * length), dqkv(3 * count),
-            o2 = o, logsumexp2 = logsumexp, dqkv2 = dqkv;
-        void *scratch = std::aligned_alloc(64, (scratchBytes + 63) / 64 * 64);
+        Floats o(count), logsumexp(heads * length), dqkv(3 * count);
         PlainAttention plain = {heads, length, depth, p.data(), g.data()};
-        plain.forward(qkv.data(), o2.data(), logsumexp2.data());
-        void *forwardBuffers[] = {qkv.data(), o.data(), logsumexp.data()};
-        void *gradientBuffers[] = {dout.data(), qkv.data(), o2.data(), logsumexp2.data(),
-                                   dqkv.data()};
-        void **buffers = gradient ? gradientBuffers : forwardBuffers;
+        auto opponent = [&] {
+          if (gradient)
+            plain.gradient(dout.data(), qkv.data(), o.data(), logsumexp.data(), dqkv.data());
+          else
+            plain.forward(qkv.data(), o.data(), logsumexp.data());
+        };
+        plain.forward(qkv.data(), o.data(), logsumexp.data());
 
-        double fused = 1e9, opponent = 1e9, begin = now();
+        std::vector<const Floats *> inputs = {&qkv};
+        if (gradient)
+          inputs = {&dout, &qkv, &o, &logsumexp};
+        mlir::FloatType types[] = {nullptr, mlir::BFloat16Type::get(&context),
+                                   mlir::Float16Type::get(&context)};
+        Contender contenders[3];
+        for (auto [contender, type] : llvm::zip_equal(contenders, types))
+          if (!prepare(contender, form, type, target, gradient, inputs))
+            return 1;
+        double opponentBest = 1e9, begin = now();
         do {
           for (int i = 0; i < 3; ++i)
-            race(fused, [&] { kernel(buffers, 0, tasks, scratch); });
+            for (Contender &contender : contenders)
+              race(contender.best, [&] { contender.run(); });
           for (int i = 0; i < 2; ++i)
-            race(opponent, [&] {
-              if (gradient)
-                plain.gradient(dout.data(), qkv.data(), o2.data(), logsumexp2.data(), dqkv2.data());
-              else
-                plain.forward(qkv.data(), o2.data(), logsumexp2.data());
-            });
+            race(opponentBest, opponent);
         } while (now() - begin < budget);
-        std::free(scratch);
-        double flops = (gradient ? 5.0 : 2.0) * heads * length * (length + 1.0) * depth;
-        double error = gradient ? difference(dqkv, dqkv2) : difference(o, o2);
-        std::printf("%-8s %5d %3d | %9.1f %8.1f | %9.1f | %5.2f | %.1e\n",
-                    gradient ? "gradient" : "forward", length, depth, fused * 1e6,
-                    flops / fused * 1e-9, opponent * 1e6, opponent / fused, error);
-        std::fflush(stdout);
-        if (!(error <= 1e-3)) {
-          std::fprintf(stderr, "error: the two results differ by %g\n", error);
-          return 1;
+
+        double errors[3];
+        for (auto [contender, type, error] : llvm::zip_equal(contenders, types, errors)) {
+          error =
+              difference(decode(contender.buffers[gradient ? 4 : 1], type), gradient ? dqkv : o);
+          std::free(contender.scratch);
+          // Of numbers of magnitude one: the inputs' rounding, averaged over many, and the
+          // result's.
+          double bound = !type ? 1e-3 : type.isBF16() ? 4e-2 : 5e-3;
+          if (!(error <= bound)) {
+            std::fprintf(stderr, "error: the two results differ by %g\n", error);
+            return 1;
+          }
         }
+        double flops = (gradient ? 5.0 : 2.0) * heads * length * (length + 1.0) * depth;
+        double fused = contenders[0].best;
+        std::printf(
+            "%-8s %5d %3d | %9.1f %8.1f | %9.1f | %5.2f | %-10.1e | %5.2f %5.2f | %.1e %.1e\n",
+            gradient ? "gradient" : "forward", length, depth, fused * 1e6, flops / fused * 1e-9,
+            opponentBest * 1e6, opponentBest / fused, errors[0], contenders[1].best / fused,
+            contenders[2].best / fused, errors[1], errors[2]);
+        std::fflush(stdout);
       }
 }

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/NN/NN.h"
+#include "dialects/NN/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -66,19 +67,12 @@ struct Emitter {
   Value neg(Value x) { return unary<arith::NegFOp>(x); }
   Value exp(Value x) { return unary<math::ExpOp>(x); }
 
-  /// bf16 and f16 to f32; everything else as it is.
+  /// Narrow floats to f32; everything else as it is.
   Value widen(Value x) {
-    Type element = getElementTypeOrSelf(x);
-    if (!isa<FloatType>(element) || element.isF32())
-      return x;
-    return arith::ExtFOp::create(builder, loc, withShapeOf(x.getType(), builder.getF32Type()), x);
+    return isa<FloatType>(getElementTypeOrSelf(x)) ? widenFloat(builder, loc, x) : x;
   }
   /// f32 to the element type of a result, rounding to nearest even.
-  Value narrow(Value x, Type element) {
-    if (getElementTypeOrSelf(x) == element)
-      return x;
-    return arith::TruncFOp::create(builder, loc, withShapeOf(x.getType(), element), x);
-  }
+  Value narrow(Value x, Type element) { return narrowFloat(builder, loc, x, element); }
 
   /// 1 / (1 + exp(-x)): relative accuracy holds for negative x too, where 0.5 + 0.5 tanh(x / 2)
   /// would cancel.

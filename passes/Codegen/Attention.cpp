@@ -39,6 +39,7 @@ struct Plan {
   int64_t scoreStride;
   ScratchLayout layout;
   int64_t keys, scores, blockMax, rowMax, correction, rowSum; ///< places in the scratch
+  int64_t values = 0, queries = 0, outputs = 0;               ///< of a narrow form, as f32
 
   Plan(const AttentionForm &form, const CpuTarget &target) {
     int64_t panel = target.lanes() * target.tileVectors();
@@ -51,6 +52,11 @@ struct Plan {
     scores = layout.take(queryBlock * scoreStride);
     for (int64_t *statistic : {&blockMax, &rowMax, &correction, &rowSum})
       *statistic = layout.take(queryBlock);
+    if (!form.narrow)
+      return;
+    values = layout.take(form.length * stagedStride(form));
+    for (int64_t *rows : {&queries, &outputs})
+      *rows = layout.take(queryBlock * stagedStride(form));
   }
 };
 
@@ -67,28 +73,36 @@ public:
     rowMax = scratchAt(plan.rowMax);
     correction = scratchAt(plan.correction);
     rowSum = scratchAt(plan.rowSum);
+    stagedValues = scratchAt(plan.values);
+    stagedQueries = scratchAt(plan.queries);
+    stagedOutputs = scratchAt(plan.outputs);
     loop(firstTask, lastTask, 1, [&](Index task) {
       batchHead = div(task, plan.runs);
       Index batch = div(batchHead, form.heads), head = rem(batchHead, form.heads);
-      q = headRows(form.q, batch, head);
-      k = headRows(form.k, batch, head);
-      v = headRows(form.v, batch, head);
-      o = headRows(*form.o, batch, head);
+      RowView queries = headRows(form.q, batch, head), results = headRows(*form.o, batch, head);
       Index from = mul(rem(task, plan.runs), plan.runRows);
       Index to = min(add(from, plan.runRows), form.length);
-      packTransposed(k, form.causal ? to : Index(form.length), packedKeys);
-      loop(from, to, queryBlock, [&](Index q0) { emitQueries(q0, min(sub(to, q0), queryBlock)); });
+      Index keys = form.causal ? to : Index(form.length);
+      packTransposed(headRows(form.k, batch, head), keys, packedKeys);
+      v = widened(headRows(form.v, batch, head), 0, keys, stagedValues);
+      loop(from, to, queryBlock, [&](Index q0) {
+        Index count = min(sub(to, q0), queryBlock);
+        q = widened(queries, q0, count, stagedQueries);
+        o = form.narrow ? stagedRows(stagedOutputs, q0) : results;
+        emitQueries(q0, count, results);
+      });
     });
   }
 
 private:
   const Plan &plan;
   Index batchHead = 0;
-  RowView q, k, v, o, scores;
-  Value packedKeys;
+  RowView q, v, scores;
+  RowView o; ///< where P V is summed
+  Value packedKeys, stagedValues, stagedQueries, stagedOutputs;
   Value blockMax, rowMax, correction, rowSum; // one value a query of the block
 
-  void emitQueries(Index q0, Index count) {
+  void emitQueries(Index q0, Index count, const RowView &results) {
     Value none = constantVector(-INFINITY), zero = constantVector(0.0);
     loop(0, queryBlock, lanes, [&](Index row) {
       storeVector(zero, blockMax,
@@ -99,7 +113,7 @@ private:
     Index end = form.causal ? add(q0, count) : Index(form.length);
     loop(0, end, keyBlock,
          [&](Index k0) { emitBlock(q0, count, k0, min(sub(end, k0), keyBlock)); });
-    emitFinish(q0, count);
+    emitFinish(q0, count, results);
   }
 
   /// Keys [k0, k0 + keys) of the block that the row sees.
@@ -131,7 +145,7 @@ private:
     when(later, [&] {
       loop(0, count, 1, [&](Index row) {
         Value factor = splat(load(correction, row));
-        scaleRow(add(q0, row), factor);
+        scaleRow(add(q0, row), factor, o);
       });
     });
     loop(0, count, 1, [&](Index row) {
@@ -152,11 +166,12 @@ private:
     return view;
   }
 
-  void scaleRow(Index row, Value factor) {
-    Index start = add(o.start, mul(row, o.stride));
+  /// A row of `o` times the factor, to `target`.
+  void scaleRow(Index row, Value factor, const RowView &target) {
+    Index from = add(o.start, mul(row, o.stride)), to = add(target.start, mul(row, target.stride));
     depthVectors([&](Index column, Value mask) {
-      Index at = add(start, column);
-      storePart(mulf(loadPart(o.buffer, at, mask), factor), o.buffer, at, mask);
+      storePart(mulf(loadPart(o.buffer, add(from, column), mask), factor), target.buffer,
+                add(to, column), mask);
     });
   }
 
@@ -223,7 +238,7 @@ private:
     store(arith::AddFOp::create(builder, loc, before, sum(sums[0])), rowSum, row);
   }
 
-  void emitFinish(Index q0, Index count) {
+  void emitFinish(Index q0, Index count, const RowView &results) {
     Value one = constantVector(1.0), scaling = constantVector(scale());
     loop(0, count, lanes, [&](Index row) {
       Value total = vectorAt(rowSum, row);
@@ -234,7 +249,7 @@ private:
       }
     });
     loop(0, count, 1, [&](Index row) {
-      scaleRow(add(q0, row), splat(load(correction, row)));
+      scaleRow(add(q0, row), splat(load(correction, row)), results);
       if (form.logsumexp)
         store(load(rowMax, row), buffer(form.logsumexp->buffer),
               add(mul(batchHead, form.length), add(q0, row)));

@@ -8,7 +8,10 @@
 // stride of the whole), and nn.concat along the last axis between gradients and the yield (written
 // in place likewise). Results of the gradient that nobody uses are not computed.
 //
-// Any T >= 1 and D >= 1. The scale is 1/sqrt(D). Inputs and outputs must not overlap. All f32.
+// Any T >= 1 and D >= 1. The scale is 1/sqrt(D). Inputs and outputs must not overlap.
+// q, k, v, o, their gradients and dout are of one type, f32, bf16 or f16; the logsumexp is f32.
+// Scores, probabilities and every sum are f32 whatever that type: narrow rows are widened into the
+// scratch, next to their use, and results are summed there and rounded once.
 //
 // NaN and infinity: a row with a non-finite score, and a column of v with a non-finite value, give
 // NaN where IEEE arithmetic does. A non-finite key or value may also reach the queries right before

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Codegen/AttentionEmitter.h"
+#include "dialects/NN/NarrowFloats.h"
 #include <cmath>
 
 using namespace mlir;
@@ -32,6 +33,46 @@ AttentionEmitter::AttentionEmitter(OpBuilder &builder, Location loc, const Atten
 RowView AttentionEmitter::headRows(const AttentionOperand &operand, Index batch, Index head) {
   Index start = add(mul(batch, form.length * operand.rowStride), mul(head, form.depth));
   return {buffers[operand.buffer], add(start, operand.offset), operand.rowStride};
+}
+
+Value AttentionEmitter::widen(Value stored) {
+  if (getElementTypeOrSelf(stored).isF32())
+    return stored;
+  Type type = form.narrow;
+  if (auto vector = dyn_cast<VectorType>(stored.getType()))
+    type = vector.clone(type);
+  return widenFloat(builder, loc, arith::BitcastOp::create(builder, loc, type, stored));
+}
+
+RowView AttentionEmitter::stagedRows(Value scratch, Index from) {
+  int64_t stride = stagedStride(form);
+  return {scratch, sub(0, mul(from, stride)), stride};
+}
+
+RowView AttentionEmitter::widened(const RowView &source, Index from, Index count, Value scratch) {
+  if (!form.narrow)
+    return source;
+  RowView staged = stagedRows(scratch, from);
+  loop(0, count, 1, [&](Index row) {
+    Index start = add(source.start, mul(add(from, row), source.stride)),
+          to = mul(row, staged.stride);
+    depthVectors([&](Index column, Value mask) {
+      storePart(loadPart(source.buffer, add(start, column), mask), scratch, add(to, column), mask);
+    });
+  });
+  return staged;
+}
+
+void AttentionEmitter::narrowRows(const RowView &staged, const RowView &target, Index from,
+                                  Index count) {
+  loop(from, add(from, count), 1, [&](Index row) {
+    Index start = add(staged.start, mul(row, staged.stride)),
+          to = add(target.start, mul(row, target.stride));
+    depthVectors([&](Index column, Value mask) {
+      storePart(loadPart(staged.buffer, add(start, column), mask), target.buffer, add(to, column),
+                mask);
+    });
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -72,8 +113,9 @@ void AttentionEmitter::packTransposed(const RowView &source, Index count, Value 
   };
   // Whole blocks of 8 x 8; the columns that remain, and then the rows, are copied by element.
   auto copyScalars = [&](Index row, Index from, Index to) {
-    loop(from, to, 1,
-         [&](Index k) { store(load(source.buffer, sourceAt(row, k)), packed, packedAt(row, k)); });
+    loop(from, to, 1, [&](Index k) {
+      store(widen(load(source.buffer, sourceAt(row, k))), packed, packedAt(row, k));
+    });
   };
   Index count8 = roundDown(count, 8);
   loop(0, count8, 8, [&](Index row) {
@@ -81,7 +123,7 @@ void AttentionEmitter::packTransposed(const RowView &source, Index count, Value 
       loop(0, depth8, 8, [&](Index k) {
         SmallVector<Value> rows;
         for (int r = 0; r < 8; ++r)
-          rows.push_back(loadVector(source.buffer, sourceAt(add(row, r), k), 8));
+          rows.push_back(widen(loadVector(source.buffer, sourceAt(add(row, r), k), 8)));
         Index to = packedAt(row, k);
         for (auto [column, values] : llvm::enumerate(transpose8(rows)))
           storeVector(values, packed, add(to, int64_t(column) * panel));
@@ -236,10 +278,15 @@ void AttentionEmitter::depthVectors(llvm::function_ref<void(Index, Value)> body)
 }
 
 Value AttentionEmitter::loadPart(Value memory, Index at, Value mask) {
-  return mask ? loadMasked(memory, at, mask) : vectorAt(memory, at);
+  return widen(mask ? loadMasked(memory, at, mask) : vectorAt(memory, at));
 }
 
 void AttentionEmitter::storePart(Value vector, Value memory, Index at, Value mask) {
+  Type stored = cast<MemRefType>(memory.getType()).getElementType();
+  if (!stored.isF32())
+    vector =
+        arith::BitcastOp::create(builder, loc, cast<VectorType>(vector.getType()).clone(stored),
+                                 narrowFloat(builder, loc, vector, form.narrow));
   if (mask)
     storeMasked(vector, memory, at, mask);
   else

@@ -26,12 +26,19 @@ public:
   int64_t bytes = 0;
 };
 
-/// Rows of f32 in a flat buffer: element (r, c) is at start + r * stride + c.
+/// Rows in a flat buffer, of f32 or, as i16, of the form's narrow type: element (r, c) is at start
+/// + r * stride + c.
 struct RowView {
   mlir::Value buffer;
   Index start = 0;
   int64_t stride = 0;
 };
+
+/// Floats from one staged row to the next: an odd number of cache lines, so that the rows of a tile
+/// do not share cache sets.
+inline int64_t stagedStride(const AttentionForm &form) {
+  return llvm::alignTo(form.depth, 32) + 16;
+}
 
 class AttentionEmitter : public Emitter {
 public:
@@ -52,9 +59,18 @@ public:
   }
   Index firstTask = 0, lastTask = 0;
 
+  /// A narrow form's D columns as f32: `scratch` as rows that go by the numbers of rows [from, ...)
+  /// of the sequence.
+  RowView stagedRows(mlir::Value scratch, Index from);
+  /// stagedRows holding a copy of rows [from, from + count) of `source`; `source` itself where the
+  /// form is f32.
+  RowView widened(const RowView &source, Index from, Index count, mlir::Value scratch);
+  /// Rounds rows [from, from + count) of `staged` to `target`.
+  void narrowRows(const RowView &staged, const RowView &target, Index from, Index count);
+
   /// Packs rows [0, count) of a [count, D] view into B panels of its transpose: element (r, k) at
   /// (r / panel) * panel * D + k * panel + r % panel. Rows up to the next multiple of the panel are
-  /// zero.
+  /// zero. Narrow rows are widened.
   void packTransposed(const RowView &source, Index count, mlir::Value packed);
   /// Where the panel that begins with row `row` (a multiple of the panel) starts.
   Index panelOf(Index row) { return mul(row, form.depth); }
@@ -96,6 +112,7 @@ public:
   /// Calls `body(column, mask)` for the vectors of a row of D columns; the mask is null where all
   /// lanes count.
   void depthVectors(llvm::function_ref<void(Index, mlir::Value)> body);
+  /// `lanes` f32 from and to memory of f32 or, as i16, of the form's narrow type.
   mlir::Value loadPart(mlir::Value memory, Index at, mlir::Value mask);
   void storePart(mlir::Value vector, mlir::Value memory, Index at, mlir::Value mask);
 
@@ -105,6 +122,8 @@ private:
   mlir::Value scratch;
 
   llvm::SmallVector<mlir::Value> transpose8(llvm::ArrayRef<mlir::Value> rows);
+  /// f32 of what a buffer holds, scalar or vector.
+  mlir::Value widen(mlir::Value stored);
 };
 
 } // namespace descent

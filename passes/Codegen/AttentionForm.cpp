@@ -9,6 +9,7 @@
 #include "passes/Codegen/AttentionForm.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "passes/Codegen/Attention.h"
+#include "passes/Codegen/Lanes.h"
 
 using namespace mlir;
 
@@ -61,9 +62,11 @@ private:
       if (!tensor.hasStaticShape())
         return kernel.emitError() << "needs static shapes, not " << tensor
                                   << "; bind-batch makes them static";
-      if (!tensor.getElementType().isF32())
-        return kernel.emitError() << "attention kernels compute in f32, not on " << tensor;
-      form.buffers.push_back(MemRefType::get(tensor.getShape(), tensor.getElementType()));
+      Type element = tensor.getElementType();
+      if (!element.isF32() && !element.isBF16() && !element.isF16())
+        return kernel.emitError() << "attention kernels read and write f32, bf16 or f16, not "
+                                  << tensor;
+      form.buffers.push_back(bufferType(tensor));
     }
     return success();
   }
@@ -78,6 +81,8 @@ private:
     form.heads = heads;
     form.depth = type.getDimSize(2) / heads;
     form.causal = causal;
+    if (!type.getElementType().isF32())
+      form.narrow = cast<FloatType>(type.getElementType());
     return success();
   }
 

@@ -26,6 +26,8 @@ struct AttentionOperand {
 struct AttentionForm {
   int64_t batch = 0, length = 0, heads = 0, depth = 0; ///< B, T, H, D
   bool causal = false;
+  /// Of q, k, v, o and their gradients: bf16 or f16, whose buffers hold i16; null for f32.
+  mlir::FloatType narrow;
   AttentionOperand q, k, v;
   std::optional<AttentionOperand> o; ///< result of the forward kernel, operand of the gradient
   std::optional<AttentionOperand> logsumexp; ///< [B, H, T]; likewise; absent if nobody asks for it

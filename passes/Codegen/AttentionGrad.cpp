@@ -33,6 +33,8 @@ struct Plan {
   int64_t scoreStride;
   ScratchLayout layout;
   int64_t keys, values, scores, gradients, delta; ///< places in the scratch
+  /// Of a narrow form, as f32: a block each, but dq.
+  int64_t q = 0, k = 0, dout = 0, dq = 0, dk = 0, dv = 0;
 
   Plan(const AttentionForm &form, const CpuTarget &target) {
     int64_t padded = llvm::alignTo(form.length, target.lanes() * target.tileVectors());
@@ -43,6 +45,11 @@ struct Plan {
     scores = layout.take(blockRows * scoreStride);
     gradients = layout.take(blockRows * scoreStride);
     delta = layout.take(form.length);
+    if (!form.narrow)
+      return;
+    for (int64_t *rows : {&q, &k, &dout, &dk, &dv})
+      *rows = layout.take(std::min(blockRows, form.length) * stagedStride(form));
+    dq = layout.take(form.length * stagedStride(form));
   }
 };
 
@@ -58,40 +65,59 @@ public:
     scores = {scratchAt(plan.scores), 0, plan.scoreStride};
     gradients = {scratchAt(plan.gradients), 0, plan.scoreStride};
     delta = scratchAt(plan.delta);
+    Value queriesPlace = scratchAt(plan.q), doutPlace = scratchAt(plan.dout),
+          keysPlace = scratchAt(plan.k);
+    Value dqPlace = scratchAt(plan.dq), dkPlace = scratchAt(plan.dk), dvPlace = scratchAt(plan.dv);
     loop(firstTask, lastTask, 1, [&](Index task) {
       batchHead = task;
       Index batch = div(task, form.heads), head = rem(task, form.heads);
-      q = headRows(form.q, batch, head);
-      k = headRows(form.k, batch, head);
-      v = headRows(form.v, batch, head);
-      o = headRows(*form.o, batch, head);
-      dout = headRows(form.dout, batch, head);
+      RowView queries = headRows(form.q, batch, head), keys = headRows(form.k, batch, head),
+              incoming = headRows(form.dout, batch, head);
       auto result = [&](const std::optional<AttentionOperand> &operand) {
         return operand ? std::optional<RowView>(headRows(*operand, batch, head)) : std::nullopt;
       };
-      dq = result(form.dq);
-      dk = result(form.dk);
-      dv = result(form.dv);
-      packTransposed(k, form.length, packedKeys);
-      packTransposed(v, form.length, packedValues);
-      loop(0, form.length, 1, [&](Index row) { emitDelta(row); });
+      std::optional<RowView> resultQ = result(form.dq), resultK = result(form.dk),
+                             resultV = result(form.dv);
+      // Where the sums of a result stand until the last one is added.
+      auto sums = [&](const std::optional<RowView> &result, Value place, Index from) {
+        return form.narrow && result ? stagedRows(place, from) : result;
+      };
+      auto finish = [&](const std::optional<RowView> &sums, const std::optional<RowView> &result,
+                        Index from, Index count) {
+        if (form.narrow && result)
+          narrowRows(*sums, *result, from, count);
+      };
+      packTransposed(keys, form.length, packedKeys);
+      packTransposed(headRows(form.v, batch, head), form.length, packedValues);
+      RowView outputs = headRows(*form.o, batch, head);
+      loop(0, form.length, 1, [&](Index row) { emitDelta(row, outputs, incoming); });
+      dq = sums(resultQ, dqPlace, 0);
       loop(0, form.length, blockRows, [&](Index k0) {
+        Index keyCount = min(sub(form.length, k0), blockRows);
+        k = widened(keys, k0, keyCount, keysPlace);
+        dk = sums(resultK, dkPlace, k0);
+        dv = sums(resultV, dvPlace, k0);
         loop(form.causal ? k0 : Index(0), form.length, blockRows, [&](Index q0) {
-          emitBlock(q0, min(sub(form.length, q0), blockRows), k0,
-                    min(sub(form.length, k0), blockRows));
+          Index queryCount = min(sub(form.length, q0), blockRows);
+          q = widened(queries, q0, queryCount, queriesPlace);
+          dout = widened(incoming, q0, queryCount, doutPlace);
+          emitBlock(q0, queryCount, k0, keyCount);
         });
+        finish(dk, resultK, k0, keyCount);
+        finish(dv, resultV, k0, keyCount);
       });
+      finish(dq, resultQ, 0, form.length);
     });
   }
 
 private:
   const Plan &plan;
   Index batchHead = 0;
-  RowView q, k, v, o, dout, scores, gradients;
-  std::optional<RowView> dq, dk, dv;
+  RowView q, k, dout, scores, gradients;
+  std::optional<RowView> dq, dk, dv; ///< sums of what the kernel yields
   Value packedKeys, packedValues, delta;
 
-  void emitDelta(Index row) {
+  void emitDelta(Index row, const RowView &o, const RowView &dout) {
     Index outputs = add(o.start, mul(row, o.stride)),
           incoming = add(dout.start, mul(row, dout.stride));
     int64_t whole = form.depth / lanes * lanes;

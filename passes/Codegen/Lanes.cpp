@@ -1,6 +1,7 @@
 //===- Lanes.cpp - Vector code of the loop-based kernels ------------------===//
 
 #include "passes/Codegen/Lanes.h"
+#include "dialects/NN/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -17,6 +18,8 @@ Type storageType(Type element) {
   // and to f32, one call a lane.
   if (element.isBF16() || element.isF16())
     return IntegerType::get(element.getContext(), 16);
+  if (isFloat8(element))
+    return IntegerType::get(element.getContext(), 8);
   return element;
 }
 
@@ -160,10 +163,10 @@ Value Lanes::widen(Value value, int64_t width) {
   if (auto constant = value.getDefiningOp<arith::ConstantOp>())
     return splat(cast<TypedAttr>(constant.getValue()), width);
   auto type = VectorType::get({width}, value.getType());
-  if (storageType(value.getType()).isInteger(16)) {
+  if (isa<FloatType>(value.getType()) && !value.getType().isF32()) {
     // Without instructions for narrow floats a scalar one lives as f32, and moving it into a vector
     // would be a call that rounds it back.
-    Type bits = b.getI16Type();
+    Type bits = storageType(value.getType());
     Value lanes = vector::BroadcastOp::create(b, VectorType::get({width}, bits),
                                               arith::BitcastOp::create(b, bits, value));
     return arith::BitcastOp::create(b, type, lanes);

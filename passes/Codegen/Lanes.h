@@ -2,7 +2,8 @@
 //
 // Loads, stores and payloads on scalars or on vectors of a given number of elements. A value is
 // *uniform* while it is a scalar; it becomes a vector where it meets one. Buffers are seen as flat
-// one-dimensional memrefs in their storage type (i8 for i1, i16 for bf16, f16).
+// one-dimensional memrefs in their storage type (i8 for i1, f8E4M3FN and f8E5M2, i16 for bf16 and
+// f16).
 //
 //===----------------------------------------------------------------------===//
 

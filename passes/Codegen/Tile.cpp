@@ -3,6 +3,8 @@
 // Per step of k: `vectors` loads of B, `rows` broadcasts of A, rows * vectors fused multiply-adds.
 // The k loop is unrolled so that address arithmetic and the branch vanish beside them, by four with
 // AVX2; with AVX-512 the 24 multiply-adds of one step already hide them, and two halve the code.
+// Where B's rows are a variable distance apart it stays at one there: of two such steps LLVM's
+// scheduler issues all 24 broadcasts first and spills half the accumulators for them in each round.
 //
 // C is touched after the k loop only. Flagged tiles load it under a mask that is empty when C is
 // not to be read: one function instead of two, no branch over 24 live vectors, and an empty mask
@@ -44,7 +46,7 @@ func::FuncOp getOrCreateTile(ModuleOp module, const TileSpec &spec, const CpuTar
               ldb = arguments[5];
         Index cOffset = arguments[7], ldc = arguments[8], k = arguments[9];
         int64_t rows = spec.rows, vectors = spec.vectors, lanes = target.lanes();
-        int64_t unroll = target.vectorBits == 512 ? 2 : 4;
+        int64_t unroll = target.vectorBits != 512 ? 4 : spec.b == TileB::Strided ? 1 : 2;
         if (spec.b == TileB::Packed)
           ldb = target.tileVectors() * lanes;
         Index rowStride = spec.a == TileA::Rows ? lda : Index(1);

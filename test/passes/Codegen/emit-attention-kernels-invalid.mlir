@@ -19,14 +19,6 @@ exec.kernel @wrong_op "attention_grad" (%q: tensor<1x8x8xf32>) -> tensor<1x8x8xf
 
 // -----
 
-// expected-error @below {{attention kernels compute in f32, not on 'tensor<1x8x8xbf16>'}}
-exec.kernel @narrow "attention" (%q: tensor<1x8x8xbf16>) -> tensor<1x8x8xbf16> {
-  %o = nn.attention %q, %q, %q heads 1 causal : tensor<1x8x8xbf16>, tensor<1x8x8xbf16>, tensor<1x8x8xbf16>
-  exec.yield %o : tensor<1x8x8xbf16>
-}
-
-// -----
-
 // expected-error @below {{needs static shapes, not 'tensor<?x8x8xf32>'; bind-batch makes them static}}
 exec.kernel @dynamic "attention" (%q: tensor<?x8x8xf32>) -> tensor<?x8x8xf32> {
   %o = nn.attention %q, %q, %q heads 1 causal : tensor<?x8x8xf32>, tensor<?x8x8xf32>, tensor<?x8x8xf32>
