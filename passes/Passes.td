@@ -99,6 +99,74 @@ def VerifyModel : Pass<"verify-model", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Precision
+//===----------------------------------------------------------------------===//
+
+def InsertPrecisionCasts : Pass<"insert-precision-casts", "::mlir::ModuleOp"> {
+  let summary = "Cast the operands of every op to the type that its class and the recipe say";
+  let description = [{
+    Reads `train.compute` and `train.overrides`. Narrow ops (PrecisionOp) run in the compute type, wide ones in f32, the others in the widest type of their
+    operands; an override decides alone. A product whose result goes only into the addition of its bias yields its f32 sum. Parameters stay f32.
+    `descent plan` prints the type of every tensor and the rule that gave it.
+
+    ```mlir
+    %h = nn.matmul %x, %w : tensor<8x4xf32>, tensor<4x3xf32>
+    %y = nn.add %h, %b : tensor<8x3xf32>, tensor<3xf32>
+    // becomes, with train.compute = bf16
+    %0 = nn.cast %x to bf16   %1 = nn.cast %w to bf16
+    %h = nn.matmul %0, %1 {result_type = f32} : tensor<8x4xbf16>, tensor<4x3xbf16>
+    %2 = nn.add %h, %b : tensor<8x3xf32>, tensor<3xf32>
+    %y = nn.cast %2 to bf16
+    ```
+
+    Numerics: rounds to `train.compute`.
+  }];
+  let dependentDialects = ["::descent::train::TrainDialect", "::descent::nn::NNDialect"];
+  let statistics = [Statistic<"casts", "casts", "casts inserted">,
+                    Statistic<"narrowed", "results-narrowed", "results in a type narrower than f32">];
+}
+
+def FoldCasts : Pass<"fold-casts", "::mlir::ModuleOp"> {
+  let summary = "Drop casts that change nothing, and roundings that are undone";
+  let description = [{
+    A cast of an exact cast becomes one or none; a product whose narrow result is only widened yields its f32 sum, which is how gradients of weights leave
+    the backward pass unrounded.
+
+    ```mlir
+    %0 = nn.matmul %x, %dy {transpose_a} : tensor<8x4xbf16>, tensor<8x3xbf16>
+    %dw = nn.cast %0 to f32 : tensor<4x3xbf16>
+    // becomes
+    %dw = nn.matmul %x, %dy {result_type = f32, transpose_a} : tensor<8x4xbf16>, tensor<8x3xbf16>
+    ```
+
+    Numerics: bit-exact, but for products that yield f32: they no longer round to the narrow type.
+  }];
+  let dependentDialects = ["::descent::nn::NNDialect"];
+  let statistics = [Statistic<"folded", "casts-folded", "casts of exact casts">,
+                    Statistic<"sums", "sums-widened", "products that yield f32">,
+                    Statistic<"moved", "casts-moved", "casts moved before a reshape or transpose">];
+}
+
+def KeepWorkingCopies : Pass<"keep-working-copies", "::mlir::ModuleOp"> {
+  let summary = "Casts of parameters become copies that the update keeps";
+  let description = [{
+    ```mlir
+    %w = train.read @w : tensor<4x3xf32>
+    %0 = nn.cast %w to bf16 : tensor<4x3xf32>
+    // becomes
+    train.working_copy @w.bf16 of @w : tensor<4x3xbf16>
+    %0 = train.read @w.bf16 : tensor<4x3xbf16>
+    ```
+    Frozen parameters are cast in each step.
+
+    Numerics: bit-exact.
+  }];
+  let dependentDialects = ["::descent::train::TrainDialect"];
+  let statistics = [Statistic<"copies", "copies", "working copies declared">,
+                    Statistic<"frozen", "frozen", "casts left: the parameter is frozen">];
+}
+
+//===----------------------------------------------------------------------===//
 // Differentiate
 //===----------------------------------------------------------------------===//
 
@@ -159,7 +227,7 @@ def InsertOptimizer : Pass<"insert-optimizer", "::mlir::ModuleOp"> {
     %inverse = 1 / %weight                     // the only division by the weight
     %grad_norm = %norm * %inverse
     %scale = %inverse * (%grad_norm > clip ? clip / %grad_norm : 1)
-    %ok = %grad_norm < inf                     // false for NaN, for inf, and for a step without a counted target
+    %ok = train.all_finite %dw, %db ... and |%sum| < inf and %grad_norm < inf   // the last is false for a step without a counted target
     train.commit if %ok { train.update "decay" [@w] with (%dw) scale %scale rate %rate count %t by #train.adam<...> ...  train.write @updates, %t1 }
     ```
 
@@ -171,11 +239,74 @@ def InsertOptimizer : Pass<"insert-optimizer", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"groups", "groups", "optimizer groups">, Statistic<"parameters", "parameters", "parameters updated">];
 }
 
+def NarrowStorage : Pass<"narrow-storage", "::mlir::ModuleOp"> {
+  let summary = "Keep parameters or optimizer state in bf16, as the recipe asks";
+  let description = [{
+    Reads `train.storage`. Without masters parameters are bf16 and serve the products themselves; optimizer states become bf16 where that is asked for.
+    The update computes in f32 all the same (lower-updates).
+
+    ```mlir
+    train.parameter @w : tensor<4x3xf32>   train.working_copy @w.bf16 of @w : tensor<4x3xbf16>   %0 = train.read @w.bf16 : tensor<4x3xbf16>
+    // becomes, with #train.storage<master = false, ...>
+    train.parameter @w : tensor<4x3xbf16>  %0 = train.read @w : tensor<4x3xbf16>
+    ```
+
+    Numerics: rounds to bf16, once a step.
+  }];
+  let dependentDialects = ["::descent::train::TrainDialect", "::descent::nn::NNDialect"];
+  let statistics = [Statistic<"parameters", "parameters", "parameters kept in bf16">,
+                    Statistic<"states", "states", "states kept in bf16">];
+}
+
+def QuantizeProducts : Pass<"quantize-products", "::mlir::ModuleOp"> {
+  let summary = "Round the operands of products to fp8 or TF32";
+  let description = [{
+    Reads `train.quantize`. "tf32" rounds every operand of a matrix product or convolution by nn.round_tf32. "fp8" scales it, casts it to f8E4M3FN (gradients,
+    known by their dependence on train.seed, to f8E5M2), and divides the product by the two scales. A scale is largest / amax, a power of two smaller by
+    `margin`; amax is the operand's own largest magnitude ("current") or the largest of the last `history` committed steps ("delayed", a state of one row
+    for each operand; evaluation reads it).
+
+    ```mlir
+    %y = nn.matmul %x, %w : tensor<8x4xbf16>, tensor<4x3xbf16>
+    // becomes
+    %0 = nn.cast %x_scaled to f8E4M3FN   %1 = nn.cast %w_scaled to f8E4M3FN
+    %2 = nn.matmul %0, %1 {result_type = f32} : tensor<8x4xf8E4M3FN>, tensor<4x3xf8E4M3FN>
+    %3 = nn.mul %2, %inverse : tensor<8x3xf32>, tensor<f32>   %y = nn.cast %3 to bf16
+    ```
+
+    Numerics: rounds to f8E4M3FN and f8E5M2, or to TF32.
+  }];
+  let dependentDialects = ["::descent::train::TrainDialect", "::descent::nn::NNDialect"];
+  let statistics = [Statistic<"products", "products", "products whose operands are rounded">,
+                    Statistic<"tensors", "tensors", "operands rounded, each once">];
+}
+
+def InsertLossScaling : Pass<"insert-loss-scaling", "::mlir::ModuleOp"> {
+  let summary = "Start the backward pass from the loss scale, and unscale what leaves it";
+  let description = [{
+    train.seed becomes one, or, with `train.loss_scale` on the module (#train.dynamic_scale or #train.static_scale), scale / expected weight. All that
+    looks at gradients gets them from train.unscale. A dynamic scale is a state, with the number of clean steps and of skipped ones.
+
+    ```mlir
+    %scale = train.read @loss_scale : tensor<f32>
+    %seed = train.scale_loss %scale expected 256.0
+    ... backward ...
+    %u = train.unscale %dw by %factor : tensor<4x3xf32>      // expected / scale
+    %finite = train.all_finite %u ...
+    train.commit if %ok { train.update ... (%u) ...  train.write @loss_scale, %grown ... } else { train.write @loss_scale, %shrunk ... }
+    ```
+
+    Numerics: bit-exact for powers of two, while nothing overflows or underflows.
+  }];
+  let dependentDialects = ["::descent::train::TrainDialect", "::descent::nn::NNDialect"];
+  let statistics = [Statistic<"unscaled", "gradients-unscaled", "gradients that were scaled">];
+}
+
 def VerifyTrain : Pass<"verify-train", "::mlir::ModuleOp"> {
   let summary = "Refuse a training program that is not complete";
   let description = [{
-    @step exists, ends in one train.commit and returns loss_sum, loss_weight, grad_norm, learning_rate, committed; @evaluate exists, changes nothing and
-    returns loss_sum, loss_weight, predictions; no train.gradient is left; every trainable parameter is updated exactly once.
+    @step exists, ends in one train.commit and returns loss_sum, loss_weight, grad_norm, learning_rate, committed and perhaps more; @evaluate exists, changes nothing and
+    returns loss_sum, loss_weight, predictions; no train.gradient and no train.seed is left; every trainable parameter is updated exactly once.
 
     Numerics: none.
   }];
@@ -189,7 +320,8 @@ def LowerUpdates : Pass<"lower-updates", "::mlir::ModuleOp"> {
   let summary = "train.update and train.commit become flat elementwise programs over slabs";
   let description = [{
     Parameters, gradients and each state of a group become one contiguous slab of type [rows, 1024], so that an optimizer step is one kernel whatever
-    the number of parameters. The commit's condition becomes a select between the new and the old value of every element.
+    the number of parameters. The commit's condition becomes a select between the new and the old value of every element. Working copies are slabs too,
+    written with the parameters and by @refresh.
 
     ```mlir
     train.commit if %ok { train.update "decay" [@w, @v] with (%dw, %dv) ... }

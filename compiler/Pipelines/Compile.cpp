@@ -75,7 +75,7 @@ FailureOr<ModuleOp> Compilation::lowerTo(Level level) {
     return failure();
   if (level == Level::NN)
     return *module;
-  if (failed(runPhase(buildDifferentiatePhase)))
+  if (failed(runPhase(buildPrecisionPhase)) || failed(runPhase(buildDifferentiatePhase)))
     return failure();
   if (level == Level::Train)
     return *module;

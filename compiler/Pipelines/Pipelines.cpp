@@ -30,14 +30,32 @@ void buildImportPhase(OpPassManager &pm) {
   pm.addPass(createVerifyModel());
 }
 
+void buildPrecisionPhase(OpPassManager &pm) {
+  // Before differentiate: the backward pass then runs in the types of the forward pass by itself.
+  // After it, every gradient op would need rules of its own.
+  pm.addPass(createInsertPrecisionCasts());
+}
+
 void buildDifferentiatePhase(OpPassManager &pm) {
   // Before differentiate: the gradient of log(softmax(x)) written out divides by a probability that
   // may be zero; the stable form has none.
   pm.addPass(createStabiliseLogs());
   pm.addPass(createDifferentiate());
-  // Right after: train.gradient is a message between these two, and other passes would have to
-  // carry it along.
+  // After differentiate, which makes most of the casts that fold: the gradient of a cast is a cast.
+  pm.addPass(createFoldCasts());
+  // After fold-casts, so that what is left of a cast of a parameter is a cast right at its read.
+  pm.addPass(createKeepWorkingCopies());
+  // train.gradient is a message from differentiate to this pass; what stands between the two does
+  // not know it.
   pm.addPass(createInsertOptimizer());
+  // After insert-optimizer, which declares the states, and keep-working-copies, whose copies it may
+  // replace.
+  pm.addPass(createNarrowStorage());
+  // After insert-optimizer, whose commit keeps the histories; before insert-loss-scaling replaces
+  // train.seed, by which gradients are known.
+  pm.addPass(createQuantizeProducts());
+  // After all that looks at gradients is in place: it stands between them and the backward pass.
+  pm.addPass(createInsertLossScaling());
   pm.addPass(createVerifyTrain());
 }
 
@@ -78,6 +96,8 @@ void buildSchedulePhase(OpPassManager &pm) {
 void registerPhases() {
   PassPipelineRegistration<>("phase-import", "nn.module and nn.model to one static nn.model",
                              buildImportPhase);
+  PassPipelineRegistration<>("phase-precision", "nn.model to one in the types of the recipe",
+                             buildPrecisionPhase);
   PassPipelineRegistration<>("phase-differentiate", "nn.model to the training step",
                              buildDifferentiatePhase);
   PassPipelineRegistration<>("phase-fusion", "the training step to launches of kernels",

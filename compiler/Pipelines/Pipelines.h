@@ -14,6 +14,7 @@ namespace descent {
 // Each phase starts where the one before ended and closes with a verify pass. descent-opt knows
 // them as `phase-import` and so on.
 void buildImportPhase(mlir::OpPassManager &pm);        // nn.module, nn.model -> one static nn.model
+void buildPrecisionPhase(mlir::OpPassManager &pm);     // the model in the recipe's types
 void buildDifferentiatePhase(mlir::OpPassManager &pm); // nn.model -> train.func
 void buildFusionPhase(mlir::OpPassManager &pm); // train.func on nn ops -> train.func on exec.launch
 void buildSchedulePhase(mlir::OpPassManager &pm); // train.func -> exec.program

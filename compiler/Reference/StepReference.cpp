@@ -53,12 +53,19 @@ static std::vector<int64_t> shapeOf(Type type) {
 static RankedTensorType typeOf(Operation *symbol) {
   if (auto parameter = dyn_cast<train::ParameterOp>(symbol))
     return parameter.getTensorType();
+  if (auto copy = dyn_cast<train::WorkingCopyOp>(symbol))
+    return copy.getTensorType();
   return cast<train::StateOp>(symbol).getTensorType();
 }
 
 Tensor StepInterpreter::valueOf(StringRef name, RankedTensorType type) const {
   auto found = inputs.values.find(name);
-  return found == inputs.values.end() ? Tensor(type.getShape().vec()) : found->second;
+  if (found != inputs.values.end())
+    return found->second;
+  Tensor first(type.getShape().vec());
+  if (auto state = ModuleOp(module).lookupSymbol<train::StateOp>(name))
+    llvm::fill(first.values, state.getInitial().convertToDouble());
+  return first;
 }
 
 Tensor StepInterpreter::readSlab(train::SlabOp slab) {
@@ -135,11 +142,39 @@ void StepInterpreter::installHandlers() {
         auto read = cast<train::ReadOp>(op);
         if (auto slab = module.lookupSymbol<train::SlabOp>(read.getSymbolAttr()))
           results.push_back(readSlab(slab));
+        else if (auto copy = module.lookupSymbol<train::WorkingCopyOp>(read.getSymbolAttr()))
+          results.push_back(valueOf(copy.getParameter(), copy.getTensorType()));
         else
           results.push_back(
               valueOf(read.getSymbol(), cast<RankedTensorType>(read.getValue().getType())));
         return success();
       });
+  interpreter.handle("train.seed", [](Interpreter &, Operation *, Operands, Results &results) {
+    results.push_back(Tensor({}, 1.0));
+    return success();
+  });
+  interpreter.handle(
+      "train.scale_loss", [](Interpreter &, Operation *op, Operands operands, Results &results) {
+        double expected = cast<train::ScaleLossOp>(op).getExpected().convertToDouble();
+        results.push_back(Tensor({}, operands[0].values[0] / expected));
+        return success();
+      });
+  interpreter.handle("train.unscale",
+                     [](Interpreter &, Operation *, Operands operands, Results &results) {
+                       results.push_back(operands[0]);
+                       for (double &element : results.back().values)
+                         element *= operands[1].values[0];
+                       return success();
+                     });
+  interpreter.handle("train.all_finite",
+                     [](Interpreter &, Operation *, Operands operands, Results &results) {
+                       bool finite = true;
+                       for (const Tensor &operand : operands)
+                         for (double element : operand.values)
+                           finite &= std::isfinite(element);
+                       results.push_back(Tensor({}, finite ? 1.0 : 0.0));
+                       return success();
+                     });
   interpreter.handle(
       "train.gradient", [this](Interpreter &, Operation *op, Operands operands, Results &) {
         result.gradients[cast<train::GradientOp>(op).getParameter().str()] = operands[0];
@@ -167,9 +202,17 @@ void StepInterpreter::installHandlers() {
                      });
   interpreter.handle(
       "train.commit", [this](Interpreter &self, Operation *op, Operands operands, Results &) {
+        auto commit = cast<train::CommitOp>(op);
         committed = operands[0].values[0] != 0.0;
         SmallVector<Tensor> none;
-        return self.interpretBlock(cast<train::CommitOp>(op).getBody().front(), {}, none);
+        if (failed(self.interpretBlock(commit.getBody().front(), {}, none)))
+          return failure();
+        if (committed || commit.getSkipped().empty())
+          return success();
+        committed = true; // what a skipped step writes, it writes
+        LogicalResult skipped = self.interpretBlock(commit.getSkipped().front(), {}, none);
+        committed = false;
+        return skipped;
       });
   interpreter.handle("train.update", [this](Interpreter &, Operation *op, Operands, Results &) {
     return update(cast<train::UpdateOp>(op), committed);

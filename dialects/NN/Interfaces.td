@@ -35,6 +35,17 @@ def PrecisionOp : OpInterface<"PrecisionOp"> {
   let methods = [InterfaceMethod<"The op's class.", "::descent::PrecisionClass", "getPrecisionClass">];
 }
 
+def AccumulatingOp : OpInterface<"AccumulatingOp"> {
+  let description = [{
+    An op that sums in f32 whatever its operands' type and can yield the sum in any float type: `result_type`, or its operands' type if absent. Rounding
+    the sum to a narrow type and widening it again is what fold-casts avoids with it.
+  }];
+  let cppNamespace = "::descent";
+  let methods = [
+    InterfaceMethod<"The element type of the result, or null for the operands' own.", "::mlir::TypeAttr", "getResultTypeAttr">,
+    InterfaceMethod<"Sets it. The caller changes the result's type with it.", "void", "setResultTypeAttr", (ins "::mlir::TypeAttr":$type)>];
+}
+
 def CostOp : OpInterface<"CostOp"> {
   let description = "What one execution costs. Static shapes are required.";
   let cppNamespace = "::descent";
@@ -115,6 +126,8 @@ def RowWeightedOp : OpInterface<"RowWeightedOp"> {
   let cppNamespace = "::descent";
   let methods = [
     InterfaceMethod<"The operand whose leading axis is the batch.", "::mlir::Value", "getRows">,
+    InterfaceMethod<"The weight of a full batch whose targets all count once: what the seed of the backward pass is scaled by.",
+      "double", "getExpectedWeight">,
     InterfaceMethod<"The optional operand that weighs the rows.", "::mlir::MutableOperandRange", "getRowWeightsMutable">];
 }
 

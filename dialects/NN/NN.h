@@ -6,6 +6,7 @@
 #include "dialects/NN/DoubleParameter.h"
 #include "dialects/NN/Interfaces.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
@@ -25,6 +26,11 @@ class LossOp;
 /// 0.02), uniform(-1.0, 1.0).
 mlir::ParseResult parseInitialiser(mlir::OpAsmParser &parser, mlir::Attribute &init);
 void printInitialiser(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::Attribute init);
+
+/// The 8-bit floats that operands of products may be stored in.
+inline bool isF8(mlir::Type type) {
+  return llvm::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(type);
+}
 
 /// How an op is called in plans, profiles and messages: "nn.matmul h.0.attn (model.mlir:12)". The
 /// middle is the instance of an nn.module that inline-modules took the op from (for a parameter,

@@ -44,6 +44,8 @@ CLASSES(PowOp, Wide, Elementwise)
 CLASSES(CompareOp, WidestOperand, Elementwise)
 CLASSES(WhereOp, WidestOperand, Elementwise)
 CLASSES(CastOp, FollowsInput, Elementwise)
+CLASSES(RoundTf32Op, Wide, Elementwise)
+CLASSES(RoundStochasticallyOp, Wide, Elementwise)
 CLASSES(IotaOp, FollowsInput, Elementwise)
 CLASSES(RandomOp, FollowsInput, Elementwise)
 CLASSES(BroadcastOp, FollowsInput, Elementwise)
@@ -126,6 +128,12 @@ Contraction MatmulOp::getContraction() {
 
 Value CrossEntropyOp::getRows() { return getLogits(); }
 Value MseOp::getRows() { return getPredictions(); }
+double CrossEntropyOp::getExpectedWeight() {
+  return static_cast<double>(typeOf(getTargets()).getNumElements());
+}
+double MseOp::getExpectedWeight() {
+  return static_cast<double>(typeOf(getPredictions()).getNumElements());
+}
 
 OpOperand &EmbeddingOp::getIndexOperand() { return getIndicesMutable(); }
 IndexRange EmbeddingOp::getIndexRange() {

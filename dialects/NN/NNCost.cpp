@@ -62,6 +62,8 @@ FLOPS(PowOp, 1)
 FLOPS(CompareOp, 1)
 FLOPS(WhereOp, 1)
 FLOPS(CastOp, 1)
+FLOPS(RoundTf32Op, 1)
+FLOPS(RoundStochasticallyOp, 1)
 FLOPS(IotaOp, 0)
 FLOPS(RandomOp, 62) // Ten rounds of two 32 by 32 multiplications and four exclusive ors, and the
                     // scaling to [0, 1).

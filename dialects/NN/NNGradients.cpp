@@ -49,6 +49,8 @@ static LogicalResult unaryGradient(Operation *op, OpBuilder &builder,
   }
 
 DESCENT_UNARY_GRADIENT(NegOp, g.neg(dy))
+// Rounding has slope 0 or none; passing the gradient through is what the op is for.
+DESCENT_UNARY_GRADIENT(RoundTf32Op, dy)
 DESCENT_UNARY_GRADIENT(AbsOp, g.where(g.compare(P::gt, x, 0.0), dy,
                                       g.whereElseZero(g.compare(P::lt, x, 0.0), g.neg(dy))))
 DESCENT_UNARY_GRADIENT(ExpOp, g.guard(dy, g.mul(dy, y)))

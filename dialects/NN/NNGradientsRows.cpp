@@ -273,9 +273,11 @@ LogicalResult MatmulOp::buildGradient(OpBuilder &builder, ArrayRef<Value> result
   MutableArrayRef<Value> gradients = MutableArrayRef(operandGradients).take_back(2);
   Graph graph{builder, getLoc()};
   auto product = [&](Value a, Value b, bool transposeA, bool transposeB) -> Value {
-    return MatmulOp::create(builder, getLoc(), a, b, transposeA, transposeB);
+    return MatmulOp::create(builder, getLoc(), a, b, transposeA, transposeB, TypeAttr());
   };
   Value a = getA(), b = getB();
+  // The gradients' products run in the type of the product itself, whatever its sum was rounded to.
+  dy = graph.cast(dy, Graph::typeOf(a).getElementType());
   bool transposeA = getTransposeA(), transposeB = getTransposeB();
   // One B for every batch: dB is one product over all rows of all batches, not a batch of products
   // and a sum.
@@ -306,12 +308,16 @@ LogicalResult Conv2DOp::buildGradient(OpBuilder &builder, ArrayRef<Value> result
                                       ArrayRef<bool> needed,
                                       SmallVectorImpl<Value> &operandGradients) {
   Value dy = resultGradients[0], dx, dw;
+  if (dy) // in the type of the product itself, whatever its sum was rounded to
+    dy = Graph{builder, getLoc()}.cast(dy, Graph::elementOf(getX()));
+  if (dy) // in the type of the product itself, whatever its sum was rounded to
+    dy = Graph{builder, getLoc()}.cast(dy, Graph::elementOf(getX()));
   if (dy && needed[0])
     dx = Conv2DGradInputOp::create(builder, getLoc(), dy, getW(), getStrides(), getPadding(),
-                                   getDilations(), Graph::typeOf(getX()).getShape());
+                                   getDilations(), Graph::typeOf(getX()).getShape(), TypeAttr());
   if (dy && needed[1])
     dw = Conv2DGradWeightOp::create(builder, getLoc(), getX(), dy, getStrides(), getPadding(),
-                                    getDilations(), Graph::typeOf(getW()).getShape());
+                                    getDilations(), Graph::typeOf(getW()).getShape(), TypeAttr());
   operandGradients.append({dx, dw});
   return success();
 }
@@ -332,10 +338,12 @@ LogicalResult EmbeddingOp::buildGradient(OpBuilder &builder, ArrayRef<Value> res
                                          SmallVectorImpl<Value> &operandGradients) {
   Value dtable;
   if (resultGradients[0] && needed[1]) {
-    Graph graph{builder, getLoc()};
-    dtable = EmbeddingGradOp::create(builder, getLoc(), resultGradients[0], getIndices(),
-                                     Graph::typeOf(getTable()).getDimSize(0));
-    dtable = graph.cast(dtable, Graph::elementOf(getTable()));
+    Value dy = resultGradients[0];
+    Type element = Graph::elementOf(getTable());
+    dtable = EmbeddingGradOp::create(builder, getLoc(), dy, getIndices(),
+                                     Graph::typeOf(getTable()).getDimSize(0),
+                                     element == Graph::elementOf(dy) ? TypeAttr()
+                                                                     : TypeAttr::get(element));
   }
   operandGradients.append({Value(), dtable});
   return success();

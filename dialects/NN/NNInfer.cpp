@@ -138,15 +138,28 @@ INFER(WhereOp) {
 
 /// Whether tensors of the dialect may hold `type`.
 static bool isElement(Type type) {
-  return type.isF32() || type.isBF16() || type.isF16() || type.isInteger(32) ||
+  return type.isF32() || type.isBF16() || type.isF16() || isF8(type) || type.isInteger(32) ||
          type.isInteger(64) || type.isInteger(1);
 }
 
 INFER(CastOp) {
   if (!isElement(op.getTo()))
     return refuse<CastOp>(location, /*C1*/ "cannot cast to ", op.getTo(),
-                          "; tensors hold f32, bf16, f16, i32, i64 or i1");
+                          "; tensors hold f32, bf16, f16, f8E4M3FN, f8E5M2, i32, i64 or i1");
   return finish<CastOp>(location, typeOf(op.getX()).getShape(), op.getTo(), results);
+}
+
+INFER_WITH(inferUnary, RoundTf32Op)
+
+INFER(RoundStochasticallyOp) {
+  Value operands[] = {op.getX(), op.getU()};
+  FailureOr<Dims> shape = broadcastOperands<RoundStochasticallyOp>(location, operands, operands);
+  if (failed(shape))
+    return failure();
+  if (!op.getTo().isBF16())
+    return refuse<RoundStochasticallyOp>(location, /*C2*/ "cannot round to ", op.getTo(),
+                                         "; the low half of f32's pattern makes room for bf16 alone");
+  return finish<RoundStochasticallyOp>(location, *shape, op.getTo(), results);
 }
 
 INFER(ConstantOp) {

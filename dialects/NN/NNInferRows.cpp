@@ -29,6 +29,32 @@ static LogicalResult checkElements(MaybeLocation location, StringRef firstName, 
                     "; nn.cast one of them to the other's");
 }
 
+/// C2 of products: two f8 formats may meet, since forward values and gradients have different ones.
+template <typename Op>
+static LogicalResult checkFactors(MaybeLocation location, StringRef firstName, Value first,
+                                  StringRef secondName, Value second) {
+  if (isF8(typeOf(first).getElementType()) && isF8(typeOf(second).getElementType()))
+    return success();
+  return checkElements<Op>(location, firstName, first, secondName, second);
+}
+
+/// The element type of an AccumulatingOp's result. The parser infers before it moves the attributes
+/// in braces into properties, so `result_type` is looked up in both places.
+template <typename Op>
+static FailureOr<Type> sumType(MaybeLocation location, typename Op::Adaptor op, Value operand) {
+  auto wanted = op.getResultTypeAttr();
+  if (DictionaryAttr written = op.getAttributes(); !wanted && written)
+    wanted = written.template getAs<TypeAttr>("result_type");
+  Type element = typeOf(operand).getElementType();
+  if (!wanted && isF8(element))
+    return refuse<Op>(location, /*C2*/ "operands are ", typeOf(operand),
+                      "; a sum does not fit f8: add {result_type = f32}");
+  Type type = wanted ? wanted.getValue() : element;
+  if (!type.isF32() && !type.isBF16() && !type.isF16())
+    return refuse<Op>(location, "result_type is ", type, "; it must be f32, bf16 or f16");
+  return type;
+}
+
 //===----------------------------------------------------------------------===//
 // Reductions and rows
 //===----------------------------------------------------------------------===//
@@ -172,7 +198,7 @@ INFER(MseOp) {
 
 INFER(MatmulOp) {
   RankedTensorType a = typeOf(op.getA()), b = typeOf(op.getB());
-  if (failed(checkElements<MatmulOp>(location, "a", op.getA(), "b", op.getB())))
+  if (failed(checkFactors<MatmulOp>(location, "a", op.getA(), "b", op.getB())))
     return failure();
   int64_t rankA = a.getRank(), rankB = b.getRank();
   if (rankA < 2 || rankB < 2)
@@ -222,7 +248,10 @@ INFER(MatmulOp) {
   Dims shape(a.getShape().drop_back(2));
   shape.push_back(a.getDimSize(axisM));
   shape.push_back(b.getDimSize(axisN));
-  return finish<MatmulOp>(location, shape, a.getElementType(), results);
+  FailureOr<Type> element = sumType<MatmulOp>(location, op, op.getA());
+  if (failed(element))
+    return failure();
+  return finish<MatmulOp>(location, shape, *element, results);
 }
 
 /// C1 of convolutions and pools: as many positive (or non-negative) numbers as there should be.
@@ -289,36 +318,45 @@ static LogicalResult checkGradient(MaybeLocation location, RankedTensorType grad
 }
 
 INFER(Conv2DOp) {
-  if (failed(checkElements<Conv2DOp>(location, "x", op.getX(), "w", op.getW())))
+  if (failed(checkFactors<Conv2DOp>(location, "x", op.getX(), "w", op.getW())))
     return failure();
   auto shape = convolutionShape<Conv2DOp>(location, typeOf(op.getX()).getShape(),
                                           typeOf(op.getW()).getShape(), op.getStrides(),
                                           op.getPadding(), op.getDilations());
   if (failed(shape))
     return failure();
-  return finish<Conv2DOp>(location, *shape, typeOf(op.getX()).getElementType(), results);
+  FailureOr<Type> element = sumType<Conv2DOp>(location, op, op.getX());
+  if (failed(element))
+    return failure();
+  return finish<Conv2DOp>(location, *shape, *element, results);
 }
 
 INFER(Conv2DGradInputOp) {
   using Op = Conv2DGradInputOp;
-  if (failed(checkElements<Op>(location, "dy", op.getDy(), "w", op.getW())))
+  if (failed(checkFactors<Op>(location, "dy", op.getDy(), "w", op.getW())))
     return failure();
   auto shape = convolutionShape<Op>(location, op.getInputShape(), typeOf(op.getW()).getShape(),
                                     op.getStrides(), op.getPadding(), op.getDilations());
   if (failed(shape) || failed(checkGradient<Op>(location, typeOf(op.getDy()), *shape)))
     return failure();
-  return finish<Op>(location, op.getInputShape(), typeOf(op.getDy()).getElementType(), results);
+  FailureOr<Type> element = sumType<Op>(location, op, op.getDy());
+  if (failed(element))
+    return failure();
+  return finish<Op>(location, op.getInputShape(), *element, results);
 }
 
 INFER(Conv2DGradWeightOp) {
   using Op = Conv2DGradWeightOp;
-  if (failed(checkElements<Op>(location, "x", op.getX(), "dy", op.getDy())))
+  if (failed(checkFactors<Op>(location, "x", op.getX(), "dy", op.getDy())))
     return failure();
   auto shape = convolutionShape<Op>(location, typeOf(op.getX()).getShape(), op.getKernelShape(),
                                     op.getStrides(), op.getPadding(), op.getDilations());
   if (failed(shape) || failed(checkGradient<Op>(location, typeOf(op.getDy()), *shape)))
     return failure();
-  return finish<Op>(location, op.getKernelShape(), typeOf(op.getDy()).getElementType(), results);
+  FailureOr<Type> element = sumType<Op>(location, op, op.getDy());
+  if (failed(element))
+    return failure();
+  return finish<Op>(location, op.getKernelShape(), *element, results);
 }
 
 /// C2, C3 of pools: an image, and windows that always hold a real element.
@@ -382,8 +420,10 @@ INFER(EmbeddingGradOp) {
   int64_t rows = op.getRows();
   if (rows < 1)
     return refuse<EmbeddingGradOp>(location, /*C2*/ "a table of ", rows, " rows; at least one");
-  return finish<EmbeddingGradOp>(location, {rows, dy.getShape().back()}, dy.getElementType(),
-                                 results);
+  FailureOr<Type> element = sumType<EmbeddingGradOp>(location, op, op.getDy());
+  if (failed(element))
+    return failure();
+  return finish<EmbeddingGradOp>(location, {rows, dy.getShape().back()}, *element, results);
 }
 
 /// C1..C3 of attention: equal q, k, v of shape [B, T, H * D]. Returns the logsumexp's type [B, H,

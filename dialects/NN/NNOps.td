@@ -33,11 +33,13 @@ def NN_Dialect : Dialect {
 // Types
 //===----------------------------------------------------------------------===//
 
-def NN_Float : AnyTypeOf<[F32, BF16, F16]>;
+// The two f8 types are storage for operands of products: nn.cast makes them, products read them.
+def NN_Float : AnyTypeOf<[F32, BF16, F16, F8E4M3FN, F8E5M2]>;
 def NN_Index : AnyTypeOf<[I32, I64]>;
-def NN_Element : AnyTypeOf<[F32, BF16, F16, I32, I64, I1]>;
+def NN_Element : AnyTypeOf<[F32, BF16, F16, F8E4M3FN, F8E5M2, I32, I64, I1]>;
 def NN_Tensor : RankedTensorOf<[NN_Element]>;
 def NN_FloatTensor : RankedTensorOf<[NN_Float]>;
+def NN_F32Tensor : RankedTensorOf<[F32]>;
 def NN_IndexTensor : RankedTensorOf<[NN_Index]>;
 def NN_BoolTensor : RankedTensorOf<[I1]>;
 def NN_Scalar : Type<CPred<"::llvm::isa<::mlir::RankedTensorType>($_self) && "
@@ -581,6 +583,38 @@ def NN_CastOp : NN_ElementwiseOp<"cast", [DeclareOpInterfaceMethods<Differentiab
   // nn.cast %x to f32 : tensor<4xi32>
   let assemblyFormat = "$x `to` $to attr-dict `:` type($x)";
 }
+def NN_RoundTf32Op : NN_UnaryOp<"round_tf32"> {
+  let summary = "x rounded to 10 explicit mantissa bits, the precision of TF32";
+  let description = [{
+    To nearest, ties to even; exponent range as f32, infinities and NaN as they are. The gradient passes through. Numbers as in "NVIDIA A100 Tensor Core GPU
+    Architecture", 2020, TF32.
+
+    C1: the element type is f32.
+
+    ```mlir
+    %y = nn.round_tf32 %x : tensor<?x4xf32>
+    ```
+  }];
+  let arguments = (ins NN_F32Tensor:$x);
+  let results = (outs NN_F32Tensor:$y);
+}
+def NN_RoundStochasticallyOp : NN_ElementwiseOp<"round_stochastically"> {
+  let summary = "x rounded to bf16, up with the probability of its distance from the value below";
+  let description = [{
+    u is uniform in [0, 1) (nn.random). floor(65536 u) is added to the 16 low bits of x's pattern, which are then cut off: the expected value is x, so that
+    updates smaller than half a unit in the last place are not lost. Infinities and NaN stay. Gupta et al., "Deep Learning with Limited Numerical
+    Precision", ICML 2015.
+
+    C1: shapes broadcast.
+
+    ```mlir
+    %y = nn.round_stochastically %x, %u to bf16 : tensor<?x4xf32>, tensor<?x4xf32>
+    ```
+  }];
+  let arguments = (ins NN_F32Tensor:$x, NN_F32Tensor:$u, TypeAttr:$to);
+  let results = (outs NN_Tensor:$y);
+  let assemblyFormat = "$x `,` $u `to` $to attr-dict `:` type($x) `,` type($u)";
+}
 def NN_IotaOp : NN_ComputeOp<"iota", [DeclareOpInterfaceMethods<LinalgLowerable, ["lowerToLinalg"]>, DeclareOpInterfaceMethods<CostOp, ["getFlops"]>]> {
   let summary = "each element is its own index along an axis";
   let description = [{
@@ -840,7 +874,7 @@ def NN_DropoutOp : NN_RowOp<"dropout", [RandomizedOp]> {
   let assemblyFormat = "$x (`rng` $rng^)? attr-dict `:` type($x)";
   let hasVerifier = 1;
 }
-def NN_CrossEntropyOp : NN_RowOp<"cross_entropy", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<RowWeightedOp, ["getRows"]>,
+def NN_CrossEntropyOp : NN_RowOp<"cross_entropy", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<RowWeightedOp, ["getRows", "getExpectedWeight"]>,
                                                    DeclareOpInterfaceMethods<IndexingOp>]> {
   let summary = "softmax cross entropy over the last axis: (sum, weight)";
   let description = [{
@@ -865,7 +899,7 @@ def NN_CrossEntropyOp : NN_RowOp<"cross_entropy", [AttrSizedOperandSegments, Dec
   }];
   let hasVerifier = 1;
 }
-def NN_MseOp : NN_RowOp<"mse", [DeclareOpInterfaceMethods<RowWeightedOp, ["getRows"]>]> {
+def NN_MseOp : NN_RowOp<"mse", [DeclareOpInterfaceMethods<RowWeightedOp, ["getRows", "getExpectedWeight"]>]> {
   let summary = "squared error: (sum over elements, number of elements)";
   let description = [{
     sum = row weight * (prediction - target)^2 over all elements, weight = row weight over all elements; in f32.
@@ -887,31 +921,32 @@ def NN_MseOp : NN_RowOp<"mse", [DeclareOpInterfaceMethods<RowWeightedOp, ["getRo
 // Products
 //===----------------------------------------------------------------------===//
 
-def NN_MatmulOp : NN_ComputeOp<"matmul", [DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<CostOp, ["getFlops"]>,
+def NN_MatmulOp : NN_ComputeOp<"matmul", [AccumulatingOp, DeclareOpInterfaceMethods<DifferentiableOp>, DeclareOpInterfaceMethods<CostOp, ["getFlops"]>,
                                           DeclareOpInterfaceMethods<ContractionOp>, DeclareOpInterfaceMethods<FusibleOp, ["getKernelKind"]>]> {
   let summary = "matrix product over the last two axes, leading axes are a batch; B of rank 2 serves every batch";
   let description = [{
-    Accumulates in f32. transpose_a and transpose_b say that the last two axes are stored the other way round.
+    Accumulates in f32; the sum is rounded to `result_type`, by default the operands' type. transpose_a and transpose_b say that the last two axes are stored
+    the other way round.
 
-    C1: two axes at least. C2: element types are equal. C3: inner dimensions are equal. C4: they are not the batch '?'. C5: leading axes are equal, unless b has
+    C1: two axes at least. C2: element types are equal, or both are f8; f8 operands need a result_type. C3: inner dimensions are equal. C4: they are not the batch '?'. C5: leading axes are equal, unless b has
     rank 2. C6: no transpose_a where a has more than two axes and b two.
 
     ```mlir
     %y = nn.matmul %x, %w {transpose_b} : tensor<?x6x8xf32>, tensor<11x8xf32>
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$a, NN_FloatTensor:$b, UnitAttr:$transpose_a, UnitAttr:$transpose_b);
+  let arguments = (ins NN_FloatTensor:$a, NN_FloatTensor:$b, UnitAttr:$transpose_a, UnitAttr:$transpose_b, OptionalAttr<TypeAttr>:$result_type);
   let results = (outs NN_FloatTensor:$y);
   let assemblyFormat = "$a `,` $b attr-dict `:` type($a) `,` type($b)";
 }
 
 /// Images are [N, H, W, C], weights [KH, KW, IC, OC]; padding is [top, bottom, left, right].
-class NN_ConvOp<string mnemonic, list<Trait> traits = []> : NN_ComputeOp<mnemonic, !listconcat([
+class NN_ConvOp<string mnemonic, list<Trait> traits = []> : NN_ComputeOp<mnemonic, !listconcat([AccumulatingOp,
     DeclareOpInterfaceMethods<CostOp, ["getFlops"]>, DeclareOpInterfaceMethods<FusibleOp, ["getKernelKind"]>], traits)>;
 def NN_Conv2DOp : NN_ConvOp<"conv2d", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "convolution of images in NHWC";
   let description = [{
-    Cross-correlation, accumulated in f32; out = (in + padding - dilation (kernel - 1) - 1) / stride + 1, rounded down.
+    Cross-correlation, accumulated in f32 and rounded to `result_type` (see nn.matmul); out = (in + padding - dilation (kernel - 1) - 1) / stride + 1, rounded down.
 
     C1: two strides and dilations of at least 1, four paddings of at least 0. C2: element types are equal. C3: [N, H, W, IC] and [KH, KW, IC, OC]. C4: a window fits.
 
@@ -919,7 +954,8 @@ def NN_Conv2DOp : NN_ConvOp<"conv2d", [DeclareOpInterfaceMethods<DifferentiableO
     %y = nn.conv2d %x, %w strides [1, 1] padding [1, 1, 1, 1] dilations [1, 1] : tensor<?x8x8x3xf32>, tensor<3x3x3x5xf32>
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$w, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$dilations);
+  let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$w, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$dilations,
+                       OptionalAttr<TypeAttr>:$result_type);
   let results = (outs NN_FloatTensor:$y);
   let assemblyFormat = "$x `,` $w `strides` $strides `padding` $padding `dilations` $dilations attr-dict `:` type($x) `,` type($w)";
 }
@@ -933,7 +969,7 @@ def NN_Conv2DGradInputOp : NN_ConvOp<"conv2d_grad_input", [NN_GradientOnly]> {
     ```
   }];
   let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$w, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$dilations,
-                       DenseI64ArrayAttr:$input_shape);
+                       DenseI64ArrayAttr:$input_shape, OptionalAttr<TypeAttr>:$result_type);
   let results = (outs NN_FloatTensor:$dx);
   let assemblyFormat = "$dy `,` $w `strides` $strides `padding` $padding `dilations` $dilations `input` $input_shape attr-dict `:` type($dy) `,` type($w)";
 }
@@ -947,7 +983,7 @@ def NN_Conv2DGradWeightOp : NN_ConvOp<"conv2d_grad_weight", [NN_GradientOnly]> {
     ```
   }];
   let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$dy, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding, DenseI64ArrayAttr:$dilations,
-                       DenseI64ArrayAttr:$kernel_shape);
+                       DenseI64ArrayAttr:$kernel_shape, OptionalAttr<TypeAttr>:$result_type);
   let results = (outs NN_FloatTensor:$dw);
   let assemblyFormat = "$x `,` $dy `strides` $strides `padding` $padding `dilations` $dilations `kernel` $kernel_shape attr-dict `:` type($x) `,` type($dy)";
 }
@@ -1002,10 +1038,10 @@ def NN_EmbeddingOp : NN_OpaqueOp<"embedding", [DeclareOpInterfaceMethods<Differe
   let results = (outs NN_FloatTensor:$y);
   let assemblyFormat = "$indices `,` $table attr-dict `:` type($indices) `,` type($table)";
 }
-def NN_EmbeddingGradOp : NN_OpaqueOp<"embedding_grad", [NN_GradientOnly]> {
+def NN_EmbeddingGradOp : NN_OpaqueOp<"embedding_grad", [AccumulatingOp, NN_GradientOnly]> {
   let summary = "adds dy's rows into a table of zeros, in the order of the indices, in f32";
   let description = [{
-    Repeated indices add; rows without an index are exactly 0.
+    Repeated indices add; rows without an index are exactly 0. Sums are rounded to `result_type`, by default dy's type.
 
     C1: dy has one row for each index. C2: rows is positive.
 
@@ -1013,7 +1049,7 @@ def NN_EmbeddingGradOp : NN_OpaqueOp<"embedding_grad", [NN_GradientOnly]> {
     %dt = nn.embedding_grad %dy, %i rows 11 : tensor<2x6x8xf32>, tensor<2x6xi32>
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$dy, NN_IndexTensor:$indices, I64Attr:$rows);
+  let arguments = (ins NN_FloatTensor:$dy, NN_IndexTensor:$indices, I64Attr:$rows, OptionalAttr<TypeAttr>:$result_type);
   let results = (outs NN_FloatTensor:$dtable);
   let assemblyFormat = "$dy `,` $indices `rows` $rows attr-dict `:` type($dy) `,` type($indices)";
 }

@@ -209,6 +209,16 @@ LogicalResult CastOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor
   });
 }
 
+// Like every rounding to a type, these two are not modelled: their exact value is x.
+LogicalResult RoundTf32Op::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
+  results.push_back(operands[0]);
+  return success();
+}
+LogicalResult RoundStochasticallyOp::evaluate(ArrayRef<Tensor> operands,
+                                              SmallVectorImpl<Tensor> &results) {
+  return evaluateElements(*this, operands, results, [](ArrayRef<double> v) { return v[0]; });
+}
+
 LogicalResult IotaOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
   Tensor y(getShape().vec());
   auto axis = normaliseAxis(static_cast<int64_t>(getAxis()), y.rank());

@@ -108,7 +108,7 @@ static RankedTensorType typeOfSymbol(Operation *from, SymbolTableCollection &tab
   if (!symbol)
     return {};
   return llvm::TypeSwitch<Operation *, RankedTensorType>(symbol)
-      .Case<ParameterOp, StateOp, SlabOp>([](auto op) { return op.getTensorType(); })
+      .Case<ParameterOp, StateOp, WorkingCopyOp, SlabOp>([](auto op) { return op.getTensorType(); })
       .Default([](Operation *) { return RankedTensorType(); });
 }
 
@@ -117,7 +117,7 @@ static LogicalResult verifyAccess(Operation *op, SymbolTableCollection &tables,
   RankedTensorType declared = typeOfSymbol(op, tables, name);
   if (!declared)
     return op->emitOpError() << "names " << name
-                             << ", which is no parameter, state or slab of this module";
+                             << ", which is no parameter, state, working copy or slab of this module";
   if (declared != type)
     return op->emitOpError() << "has type " << type << " but " << name << " is declared "
                              << declared;
@@ -136,6 +136,17 @@ LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyAccess(*this, tables, getParameterAttr(), getGradient().getType());
 }
 
+/// A gradient has its parameter's shape; it stays f32 where the parameter is kept in a narrower type.
+static LogicalResult verifyGradient(Operation *op, SymbolTableCollection &tables,
+                                    FlatSymbolRefAttr name, Type type) {
+  RankedTensorType declared = typeOfSymbol(op, tables, name);
+  auto gradient = dyn_cast<RankedTensorType>(type);
+  if (declared && gradient && gradient.getElementType().isF32() &&
+      gradient.getShape() == declared.getShape())
+    return success();
+  return verifyAccess(op, tables, name, type);
+}
+
 LogicalResult PackOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(verifyAccess(*this, tables, getSlabAttr(), getPacked().getType())))
     return failure();
@@ -146,14 +157,15 @@ LogicalResult PackOp::verifySymbolUses(SymbolTableCollection &tables) {
     return emitOpError() << "packs " << getMembers().size() << " tensors into a slab of "
                          << slab.getMembers().size() << " members";
   for (auto [member, value] : llvm::zip(slab.getMembers(), getMembers()))
-    if (failed(verifyAccess(*this, tables, cast<FlatSymbolRefAttr>(member), value.getType())))
+    if (failed(verifyGradient(*this, tables, cast<FlatSymbolRefAttr>(member), value.getType())))
       return failure();
   return success();
 }
 
 LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &tables) {
   for (auto [parameter, gradient] : llvm::zip(getParameters(), getGradients()))
-    if (failed(verifyAccess(*this, tables, cast<FlatSymbolRefAttr>(parameter), gradient.getType())))
+    if (failed(
+            verifyGradient(*this, tables, cast<FlatSymbolRefAttr>(parameter), gradient.getType())))
       return failure();
   return success();
 }
@@ -176,5 +188,10 @@ LogicalResult CommitOp::verifyRegions() {
     if (!isa<UpdateOp, WriteOp>(op))
       return op.emitOpError(
           "cannot stand in train.commit; only train.update and train.write change state");
+  if (!getSkipped().empty())
+    for (Operation &op : getSkipped().front())
+      if (!isa<WriteOp>(op))
+        return op.emitOpError("cannot stand in the else of train.commit; a skipped step updates "
+                              "nothing, it only keeps its own books");
   return success();
 }

@@ -23,7 +23,9 @@ def Train_Dialect : Dialect {
   let summary = "The training step: parameters, state, gradients, update.";
   let description = [{
     What the recipe asks for stands on the builtin.module as attributes, so that each pass can be run alone on printed IR: `train.optimizer`,
-    `train.schedule`, `train.clip_norm` (f64), `train.groups` (array of #train.group).
+    `train.schedule`, `train.clip_norm` (f64), `train.groups` (array of #train.group), and for mixed precision `train.compute` (the type of narrow ops),
+    `train.overrides` (array of #train.override), `train.loss_scale` (#train.dynamic_scale or #train.static_scale), `train.quantize`
+    (#train.quantize), `train.storage` (#train.storage).
   }];
   let useDefaultAttributePrinterParser = 1;
 }
@@ -74,6 +76,43 @@ def Train_GroupAttr : Train_Attr<"Group", "group"> {
   let parameters = (ins StringRefParameter<>:$match, NN_Double:$rate_scale, NN_Double:$weight_decay);
 }
 
+def Train_DynamicScaleAttr : Train_Attr<"DynamicScale", "dynamic_scale"> {
+  let summary = "a loss scale that grows while gradients stay finite";
+  let description = [{
+    Starts at `initial`; after `interval` committed steps in a row it is multiplied by `growth` (unless that overflows f32), after a step that was skipped by
+    `backoff`, never below `floor`. Micikevicius et al., "Mixed Precision Training", ICLR 2018; defaults of torch.amp.GradScaler.
+  }];
+  let parameters = (ins NN_Double:$initial, NN_Double:$growth, NN_Double:$backoff, "int64_t":$interval, NN_Double:$floor);
+}
+def Train_StaticScaleAttr : Train_Attr<"StaticScale", "static_scale"> {
+  let summary = "a loss scale that does not change";
+  let parameters = (ins NN_Double:$scale);
+}
+def Train_OverrideAttr : Train_Attr<"Override", "override"> {
+  let summary = "ops that run in a type other than their class says";
+  let description = [{
+    An op matches if its kind (`matmul`) is `op` and its name matches `match`; an empty string matches all. The names of an op are its instance's
+    path (`h.0.attn`) and those of the parameters among its operands. The last match wins.
+  }];
+  let parameters = (ins StringRefParameter<>:$op, StringRefParameter<>:$match, "::mlir::Type":$type);
+}
+def Train_QuantizeAttr : Train_Attr<"Quantize", "quantize"> {
+  let summary = "what the operands of products are rounded to right before them";
+  let description = [{
+    `format` is "tf32" or "fp8": E4M3 in the forward pass, E5M2 for gradients (Micikevicius et al., arXiv:2209.05433), each tensor with a scale of its own:
+    2^-margin * largest / amax, where amax is the largest magnitude of the tensor itself (`scaling` "current") or over its last `history` steps ("delayed").
+  }];
+  let parameters = (ins StringRefParameter<>:$format, StringRefParameter<>:$scaling, "int64_t":$history, "int64_t":$margin);
+}
+def Train_StorageAttr : Train_Attr<"Storage", "storage"> {
+  let summary = "the types that parameters and optimizer state are kept in";
+  let description = [{
+    With `master` parameters are kept in f32, else in bf16. `state` is the type of the optimizer's per-parameter states. What is kept in bf16 is rounded
+    stochastically or to nearest.
+  }];
+  let parameters = (ins "bool":$master, "::mlir::Type":$state, "bool":$stochastic);
+}
+
 // Buildable, so that assembly need not spell `tensor<f32>`.
 def Train_Scalar : Type<CPred<"$_self == ::mlir::RankedTensorType::get({}, ::mlir::Float32Type::get($_self.getContext()))">,
                         "tensor<f32>", "::mlir::TypedValue<::mlir::RankedTensorType>">,
@@ -117,10 +156,25 @@ def Train_StateOp : Train_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   let extraClassDeclaration = [{ ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); } }];
 }
 
-def Train_SlabOp : Train_Op<"slab", [Symbol, HasParent<"::mlir::ModuleOp">]> {
-  let summary = "several f32 tensors of one kind, contiguous, so that one flat kernel updates them";
+def Train_WorkingCopyOp : Train_Op<"working_copy", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "a parameter rounded to the type it is computed with";
   let description = [{
-    `members` are symbols of parameters or states, or for gradients the parameters they belong to. Member i starts at element offsets[i], a
+    Written by the update together with the parameter, read by the products, and never saved: @refresh computes it from the parameter. It has the
+    parameter's shape.
+
+    ```mlir
+    train.working_copy @wte.bf16 of @wte : tensor<65x128xbf16>
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$parameter, TypeAttr:$type);
+  let assemblyFormat = "$sym_name `of` $parameter `:` $type attr-dict";
+  let extraClassDeclaration = [{ ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); } }];
+}
+
+def Train_SlabOp : Train_Op<"slab", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "several tensors of one kind and type, contiguous, so that one flat kernel updates them";
+  let description = [{
+    `members` are symbols of parameters, states or working copies, or for gradients the parameters they belong to. Member i starts at element offsets[i], a
     multiple of 16; what lies between members is zero and stays zero under every optimizer. The type is [rows, 1024].
 
     ```mlir
@@ -169,7 +223,7 @@ def Train_ReturnOp : Train_Op<"return", [Pure, Terminator, HasParent<"FuncOp">]>
     ```
   }];
   let arguments = (ins StrArrayAttr:$names, Variadic<AnyRankedTensor>:$values);
-  let assemblyFormat = "$names $values attr-dict `:` type($values)";
+  let assemblyFormat = "$names attr-dict ($values^ `:` type($values))?";
   let hasVerifier = 1;
 }
 
@@ -185,6 +239,59 @@ def Train_ReadOp : Train_Op<"read", [Pure, DeclareOpInterfaceMethods<SymbolUserO
   let arguments = (ins FlatSymbolRefAttr:$symbol);
   let results = (outs AnyRankedTensor:$value);
   let assemblyFormat = "$symbol attr-dict `:` type($value)";
+}
+
+def Train_SeedOp : Train_Op<"seed", [Pure]> {
+  let summary = "the gradient of the sum of losses with respect to itself: where the backward pass starts";
+  let description = [{
+    Left by differentiate, replaced by insert-loss-scaling: by one, or by the loss scale.
+
+    ```mlir
+    %seed = train.seed
+    ```
+  }];
+  let results = (outs Train_Scalar:$seed);
+  let assemblyFormat = "attr-dict";
+}
+
+def Train_ScaleLossOp : Train_Op<"scale_loss", [Pure]> {
+  let summary = "scale / expected: the seed of the backward pass with loss scaling";
+  let description = [{
+    `expected` is the weight of a full batch rounded up to a power of two, so that dividing by it rounds nothing and narrow gradients have the range of a mean's.
+
+    ```mlir
+    %seed = train.scale_loss %scale expected 256.0
+    ```
+  }];
+  let arguments = (ins Train_Scalar:$scale, F64Attr:$expected);
+  let results = (outs Train_Scalar:$seed);
+  let assemblyFormat = "$scale `expected` $expected attr-dict";
+}
+
+def Train_UnscaleOp : Train_Op<"unscale", [Pure, AllTypesMatch<["gradient", "result"]>]> {
+  let summary = "a gradient times expected / scale: the gradient of the sum of losses again";
+  let description = [{
+    In f32, once for each gradient, before anything looks at it. The gradient in memory stays scaled: lower-updates multiplies where it is read.
+
+    ```mlir
+    %u = train.unscale %g by %factor : tensor<65x128xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$gradient, Train_Scalar:$factor);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$gradient `by` $factor attr-dict `:` type($gradient)";
+}
+
+def Train_AllFiniteOp : Train_Op<"all_finite", [Pure]> {
+  let summary = "whether no element of any operand is infinite or NaN";
+  let description = [{
+    ```mlir
+    %ok = train.all_finite %u0, %u1 : (tensor<5x3xf32>, tensor<2xf32>) -> tensor<i1>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$values);
+  let results = (outs AnyRankedTensor:$finite);
+  let assemblyFormat = "$values attr-dict `:` functional-type($values, $finite)";
 }
 
 def Train_GradientOp : Train_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -215,21 +322,23 @@ def Train_NormOp : Train_Op<"norm", [Pure]> {
 }
 
 def Train_CommitOp : Train_Op<"commit", [SingleBlock, NoTerminator]> {
-  let summary = "the only place where state changes: all of it, or none when the condition is false";
+  let summary = "the only place where state changes: all of it, or what a skipped step changes when the condition is false";
   let description = [{
-    The condition is tensor<i1> (C1); the region holds train.update and train.write only (C2) and ends without a terminator. When the condition is false every
-    parameter and state keeps its bits.
+    The condition is tensor<i1> (C1); the regions hold train.update and train.write only, the one after `else` no train.update (C2), and end without a
+    terminator. When the condition is false every parameter and state keeps its bits but those that `else` writes: the loss scale and its counters.
 
     ```mlir
     train.commit if %ok : tensor<i1> {
       train.update "decay" [@wte] with (%g) scale %scale rate %rate count %t by #train.adam<...> decay 1.0e-01 : tensor<65x128xf32>
       train.write @updates, %t1 : tensor<i64>
+    } else {
+      train.write @loss_scale, %half : tensor<f32>
     }
     ```
   }];
   let arguments = (ins AnyRankedTensor:$condition);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "`if` $condition attr-dict `:` type($condition) $body";
+  let regions = (region SizedRegion<1>:$body, AnyRegion:$skipped);
+  let assemblyFormat = "`if` $condition attr-dict `:` type($condition) $body (`else` $skipped^)?";
   let hasRegionVerifier = 1;
 }
 

@@ -6,9 +6,10 @@
 //   that read them.
 //   2. In @step, ReverseMode builds the gradients of what lies between the trainable parameters and
 //   the loss.
-//   3. Each trainable parameter's sum is recorded by train.gradient. The seed is the gradient of
-//   the loss *sum*: one. Nothing is divided here; the
-//      only division by the weight is made by insert-optimizer, after accumulation.
+//   3. Each trainable parameter's sum is recorded by train.gradient. The backward pass starts from
+//      train.seed, the gradient of the loss *sum*, which insert-loss-scaling replaces. Nothing is
+//      divided here; the only division by the weight is made by insert-optimizer, after
+//      accumulation.
 //
 // Rejected, all at once: ops on a path to the loss without a gradient (with the parameters they cut
 // off), parameters that do not reach the loss. Left in the IR: forward ops keep their place; the
@@ -107,8 +108,8 @@ LogicalResult Differentiate::buildGradients(train::FuncOp step) {
   OpBuilder builder(ret);
   ReverseMode reverse(body, sources);
   Value lossSum = ret.getValues()[0];
-  auto one = DenseElementsAttr::get(cast<ShapedType>(lossSum.getType()), 1.0f);
-  reverse.contribute(builder, lossSum, nn::ConstantOp::create(builder, lossSum.getLoc(), one));
+  reverse.contribute(builder, lossSum,
+                     train::SeedOp::create(builder, lossSum.getLoc(), lossSum.getType()));
   if (failed(reverse.run(builder)))
     return failure();
   differentiated += reverse.differentiated;

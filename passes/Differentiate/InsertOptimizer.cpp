@@ -155,6 +155,8 @@ void InsertOptimizer::buildUpdate(train::FuncOp step) {
   SmallVector<Value> gradients;
   for (auto &[name, group] : sorted)
     llvm::append_range(gradients, group.gradients);
+  auto flag = RankedTensorType::get({}, builder.getI1Type());
+  Value allFinite = train::AllFiniteOp::create(builder, loc, flag, gradients);
   Value norm = train::NormOp::create(builder, loc, scalar, gradients);
   Value inverse = math.div(math.constant(1.0), ret.getValues()[1]);
   Value meanNorm = math.mul(norm, inverse);
@@ -164,8 +166,14 @@ void InsertOptimizer::buildUpdate(train::FuncOp step) {
     Value tooLong = math.compare(nn::ComparePredicate::gt, meanNorm, limit);
     scale = math.mul(scale, math.where(tooLong, math.div(limit, meanNorm), math.constant(1.0)));
   }
+  // Finite gradients may still have a norm that is not: one that overflows f32, or 0 * inf in a step
+  // without a counted target. Neither can be clipped or divided by.
   Value infinity = math.constant(std::numeric_limits<double>::infinity());
   Value finite = math.compare(nn::ComparePredicate::lt, meanNorm, infinity);
+  Value sound =
+      math.compare(nn::ComparePredicate::lt, math.abs(ret.getValues()[0]), infinity);
+  Value no = nn::ConstantOp::create(builder, loc, DenseElementsAttr::get(flag, false));
+  finite = math.where(allFinite, math.where(sound, finite, no), no);
 
   // A group with its own rate multiplies the scheduled one; the products stand before the commit,
   // which holds updates only.

@@ -8,8 +8,10 @@
 //   the end padded to whole rows.
 //   2. Pack the gradients. (The planner makes each gradient's producer write into the slab, so
 //   packing moves nothing.)
-//   3. The norm is taken over the packed slabs: padding is zero and adds nothing.
-//   4. Build the rule; select by the commit's condition; write.
+//   3. Unscaling, the finite check and the norm are taken over the packed slabs: padding is zero and
+//   adds nothing. Gradients in memory stay as the backward pass left them; each reader unscales.
+//   4. Build the rule; select by the commit's condition; write. Working copies are one more result
+//   of the same values, and @refresh makes them from the parameters alone.
 //
 // Left in the IR: train.read of single parameters (views into the slabs), train.pack, train.write
 // at the end of @step.
@@ -20,6 +22,7 @@
 #include "dialects/Train/Train.h"
 #include "passes/Passes.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace descent {
@@ -37,22 +40,44 @@ struct LowerUpdates : descent::impl::LowerUpdatesBase<LowerUpdates> {
 
 private:
   void lowerCommit(train::CommitOp commit);
-  /// Declares the slabs of one update and returns the packed gradients.
-  Value packGradients(OpBuilder &builder, train::UpdateOp update);
-  void declareSlab(train::UpdateOp update, StringRef name, StringRef category, ArrayAttr members);
-  void lowerUpdate(OpBuilder &builder, train::UpdateOp update, Value gradients, Value condition);
-};
+  /// Where the members of a group stand in each of its slabs.
+  struct Layout {
+    SmallVector<int64_t> offsets;
+    RankedTensorType type;
+    int64_t used = 0; // elements that belong to members
+  };
+  static Layout layOut(train::UpdateOp update);
+  /// The type that a slab of these members (parameters or states) has.
+  RankedTensorType slabType(const Layout &layout, ArrayAttr members);
 
-/// Where the members of a group stand in each of its slabs.
-struct Layout {
-  SmallVector<int64_t> offsets;
-  RankedTensorType type;
-  int64_t used = 0; // elements that belong to members
+  /// Declares the slabs of one update and returns the packed gradients, unscaled.
+  Value packGradients(OpBuilder &builder, train::UpdateOp update);
+  void declareSlab(train::UpdateOp update, StringRef name, StringRef category, ArrayAttr members,
+                   RankedTensorType type);
+  ArrayAttr stateMembers(train::UpdateOp update, StringRef state);
+  Value narrow(OpBuilder &builder, Location loc, Value value, RankedTensorType type);
+  void declareWorkingCopies(train::UpdateOp update);
+  void lowerUpdate(OpBuilder &builder, train::UpdateOp update, Value gradients, Value condition);
+  void lowerCheck(train::AllFiniteOp check, ArrayRef<Value> packed);
+  void lowerNorm(train::NormOp norm, ArrayRef<Value> packed);
+  void lowerWrites(train::CommitOp commit);
+  void buildRefresh();
+
+  /// The slabs of working copies, with the slab of parameters that each is a rounding of.
+  struct WorkingSlab {
+    std::string name, parameters;
+    RankedTensorType type, parametersType;
+    Location loc;
+  };
+  llvm::SmallVector<WorkingSlab> workingSlabs;
+  bool stochastic = false;       // how what is kept in a narrow type is rounded
+  int64_t roundings = 0;         // rounded stochastically so far
+  train::FuncOp step;            // whose commit is lowered
 };
 
 } // namespace
 
-static Layout layOut(train::UpdateOp update) {
+LowerUpdates::Layout LowerUpdates::layOut(train::UpdateOp update) {
   Layout layout;
   int64_t end = 0;
   for (Value gradient : update.getGradients()) {
@@ -71,30 +96,114 @@ static std::string slabName(train::UpdateOp update, StringRef what) {
   return (update.getGroup() + "." + what).str();
 }
 
+RankedTensorType LowerUpdates::slabType(const Layout &layout, ArrayAttr members) {
+  Operation *first = getOperation().lookupSymbol(cast<FlatSymbolRefAttr>(members[0]).getAttr());
+  RankedTensorType member;
+  if (auto parameter = dyn_cast<train::ParameterOp>(first))
+    member = parameter.getTensorType();
+  else
+    member = cast<train::StateOp>(first).getTensorType();
+  return RankedTensorType::get(layout.type.getShape(), member.getElementType());
+}
+
 void LowerUpdates::declareSlab(train::UpdateOp update, StringRef name, StringRef category,
-                               ArrayAttr members) {
+                               ArrayAttr members, RankedTensorType type) {
   OpBuilder builder(update->getParentOfType<train::FuncOp>());
   Layout layout = layOut(update);
-  train::SlabOp::create(builder, update.getLoc(), name, category, members, layout.offsets,
-                        layout.type);
+  train::SlabOp::create(builder, update.getLoc(), name, category, members, layout.offsets, type);
   ++slabs;
-  padding += 4 * (layout.type.getNumElements() - layout.used);
+  padding += llvm::divideCeil(type.getElementTypeBitWidth(), 8) *
+             (type.getNumElements() - layout.used);
+}
+
+ArrayAttr LowerUpdates::stateMembers(train::UpdateOp update, StringRef state) {
+  SmallVector<Attribute> members;
+  for (auto parameter : update.getParameters().getAsRange<FlatSymbolRefAttr>())
+    members.push_back(
+        FlatSymbolRefAttr::get(&getContext(), (parameter.getValue() + "." + state).str()));
+  return ArrayAttr::get(&getContext(), members);
+}
+
+/// Rounds what is kept in a narrower type than the update computes.
+Value LowerUpdates::narrow(OpBuilder &builder, Location loc, Value value, RankedTensorType type) {
+  if (value.getType() == type)
+    return value;
+  auto element = TypeAttr::get(type.getElementType());
+  if (!stochastic)
+    return nn::CastOp::create(builder, loc, value, element);
+  Value rng;
+  for (unsigned i = 0; i < step.getNumArguments(); ++i)
+    if (auto role = step.getArgAttrOfType<StringAttr>(i, "nn.role"); role && role == "rng")
+      rng = step.getArgument(i);
+  // Ids of dropouts count from 0; these are out of their way, one for each slab.
+  constexpr int64_t firstId = int64_t{1} << 30;
+  Value random = nn::RandomOp::create(builder, loc, rng, type.getShape(), firstId + roundings++);
+  return nn::RoundStochasticallyOp::create(builder, loc, value, random, element);
+}
+
+/// One slab for each type that working copies of the group have, laid out like the group's others.
+/// What belongs to parameters without a copy is rounded along and read by nobody.
+void LowerUpdates::declareWorkingCopies(train::UpdateOp update) {
+  Layout layout = layOut(update);
+  llvm::MapVector<Type, SmallVector<std::pair<Attribute, int64_t>>> byType;
+  for (auto copy : getOperation().getOps<train::WorkingCopyOp>())
+    for (auto [parameter, offset] :
+         llvm::zip_equal(update.getParameters().getAsRange<FlatSymbolRefAttr>(), layout.offsets))
+      if (parameter == copy.getParameterAttr())
+        byType[copy.getTensorType().getElementType()].push_back(
+            {FlatSymbolRefAttr::get(copy.getSymNameAttr()), offset});
+  OpBuilder builder(update->getParentOfType<train::FuncOp>());
+  for (auto &[element, copies] : byType) {
+    std::string suffix;
+    llvm::raw_string_ostream(suffix) << "working." << element;
+    SmallVector<Attribute> members;
+    SmallVector<int64_t> offsets;
+    for (auto [member, offset] : copies) {
+      members.push_back(member);
+      offsets.push_back(offset);
+    }
+    auto type = RankedTensorType::get(layout.type.getShape(), element);
+    std::string name = slabName(update, suffix);
+    train::SlabOp::create(builder, update.getLoc(), name, "working",
+                          builder.getArrayAttr(members), offsets, type);
+    workingSlabs.push_back(
+        {name, slabName(update, "parameters"), type, layout.type, update.getLoc()});
+    ++slabs;
+  }
+}
+
+/// The gradient that a value of the update's is the unscaled form of, and the factor; null if it is
+/// not scaled.
+static std::pair<Value, Value> scaledForm(Value gradient) {
+  if (auto unscale = gradient.getDefiningOp<train::UnscaleOp>())
+    return {unscale.getGradient(), unscale.getFactor()};
+  return {gradient, Value()};
 }
 
 Value LowerUpdates::packGradients(OpBuilder &builder, train::UpdateOp update) {
   auto optimizer = cast<train::OptimizerAttrInterface>(update.getOptimizer());
-  declareSlab(update, slabName(update, "parameters"), "parameters", update.getParametersAttr());
-  declareSlab(update, slabName(update, "gradients"), "gradients", update.getParametersAttr());
+  Layout layout = layOut(update);
+  auto declare = [&](StringRef what, StringRef category, ArrayAttr members, RankedTensorType type) {
+    declareSlab(update, slabName(update, what), category, members, type);
+  };
+  ArrayAttr parameters = update.getParametersAttr();
+  declare("parameters", "parameters", parameters, slabType(layout, parameters));
+  declareWorkingCopies(update);
+  declare("gradients", "gradients", parameters, layout.type);
   for (StringRef state : optimizer.getStateNames()) {
-    SmallVector<Attribute> members;
-    for (auto parameter : update.getParameters().getAsRange<FlatSymbolRefAttr>())
-      members.push_back(
-          FlatSymbolRefAttr::get(&getContext(), (parameter.getValue() + "." + state).str()));
-    declareSlab(update, slabName(update, state), "optimizer",
-                ArrayAttr::get(&getContext(), members));
+    ArrayAttr members = stateMembers(update, state);
+    declare(state, "optimizer", members, slabType(layout, members));
   }
-  return train::PackOp::create(builder, update.getLoc(), layOut(update).type,
-                               slabName(update, "gradients"), update.getGradients());
+  SmallVector<Value> gradients;
+  Value factor;
+  for (Value gradient : update.getGradients()) {
+    auto [scaled, own] = scaledForm(gradient);
+    gradients.push_back(scaled);
+    factor = own; // insert-loss-scaling has one for all
+  }
+  Value packed = train::PackOp::create(builder, update.getLoc(), layOut(update).type,
+                                       slabName(update, "gradients"), gradients);
+  return factor ? train::ScalarMath(builder, update.getLoc()).mul(packed, factor) : packed;
 }
 
 void LowerUpdates::lowerUpdate(OpBuilder &builder, train::UpdateOp update, Value gradients,
@@ -104,58 +213,154 @@ void LowerUpdates::lowerUpdate(OpBuilder &builder, train::UpdateOp update, Value
   SmallVector<std::string> names{slabName(update, "parameters")};
   for (StringRef state : optimizer.getStateNames())
     names.push_back(slabName(update, state));
-  SmallVector<Value> before;
-  for (StringRef name : names)
-    before.push_back(train::ReadOp::create(builder, loc, gradients.getType(), name));
+  // The rule computes in f32 whatever the slabs are kept in.
+  SmallVector<Value> old, before;
+  for (StringRef name : names) {
+    RankedTensorType type = getOperation().lookupSymbol<train::SlabOp>(name).getTensorType();
+    old.push_back(train::ReadOp::create(builder, loc, type, name));
+    before.push_back(type == gradients.getType()
+                         ? old.back()
+                         : nn::CastOp::create(builder, loc, old.back(),
+                                              TypeAttr::get(builder.getF32Type())));
+  }
   train::ScalarMath math(builder, loc);
   Value scaled = math.mul(gradients, update.getScale());
   SmallVector<Value> after = optimizer.buildUpdate(
       builder, loc, before[0], scaled, ArrayRef(before).drop_front(), update.getRate(),
       update.getCount(), update.getWeightDecay().convertToDouble());
-  for (auto [name, old, updated] : llvm::zip_equal(names, before, after))
-    train::WriteOp::create(builder, loc, name, math.where(condition, updated, old));
+  SmallVector<Value> kept;
+  for (auto [name, unchanged, updated] : llvm::zip_equal(names, old, after)) {
+    auto type = cast<RankedTensorType>(unchanged.getType());
+    kept.push_back(math.where(condition, narrow(builder, loc, updated, type), unchanged));
+    train::WriteOp::create(builder, loc, name, kept.back());
+  }
+  for (const WorkingSlab &slab : workingSlabs)
+    if (slab.parameters == names[0])
+      train::WriteOp::create(
+          builder, loc, slab.name,
+          nn::CastOp::create(builder, loc, kept[0], TypeAttr::get(slab.type.getElementType())));
+}
+
+/// x * 0 is 0 for every finite x and NaN for the others, so one sum checks a slab.
+void LowerUpdates::lowerCheck(train::AllFiniteOp check, ArrayRef<Value> packed) {
+  OpBuilder builder(check);
+  Location loc = check.getLoc();
+  train::ScalarMath math(builder, loc);
+  Value zero = math.constant(0.0), total;
+  for (Value slab : packed) {
+    Value rows = nn::ReduceSumOp::create(builder, loc, math.mul(slab, zero), ArrayRef<int64_t>{1},
+                                         /*keep=*/false);
+    Value sum = nn::ReduceSumOp::create(builder, loc, rows, ArrayRef<int64_t>{0}, false);
+    total = total ? math.add(total, sum) : sum;
+  }
+  check.replaceAllUsesWith(math.compare(nn::ComparePredicate::eq, total, zero));
+  check.erase();
+}
+
+void LowerUpdates::lowerNorm(train::NormOp norm, ArrayRef<Value> packed) {
+  OpBuilder builder(norm);
+  train::ScalarMath math(builder, norm.getLoc());
+  Value total;
+  for (Value slab : packed) {
+    Value rows = nn::ReduceSumOp::create(builder, norm.getLoc(), math.mul(slab, slab),
+                                         ArrayRef<int64_t>{1}, /*keep=*/false);
+    Value sum = nn::ReduceSumOp::create(builder, norm.getLoc(), rows, ArrayRef<int64_t>{0}, false);
+    total = total ? math.add(total, sum) : sum;
+  }
+  norm.replaceAllUsesWith(math.sqrt(total));
+  norm.erase();
+}
+
+/// Each state that either outcome of the commit writes: what it wrote, or the old value.
+void LowerUpdates::lowerWrites(train::CommitOp commit) {
+  llvm::MapVector<StringAttr, std::pair<Value, Value>> values; // if committed, if skipped
+  for (auto write : commit.getBody().getOps<train::WriteOp>())
+    values[write.getSymbolAttr().getAttr()].first = write.getValue();
+  if (!commit.getSkipped().empty())
+    for (auto write : commit.getSkipped().getOps<train::WriteOp>())
+      values[write.getSymbolAttr().getAttr()].second = write.getValue();
+  OpBuilder builder(commit);
+  Location loc = commit.getLoc();
+  train::ScalarMath math(builder, loc);
+  for (auto &[symbol, pair] : values) {
+    auto [committed, skipped] = pair;
+    Value some = committed ? committed : skipped;
+    Value old = committed && skipped
+                    ? Value()
+                    : train::ReadOp::create(builder, loc, some.getType(), symbol.getValue());
+    train::WriteOp::create(builder, loc, symbol.getValue(),
+                           math.where(commit.getCondition(), committed ? committed : old,
+                                      skipped ? skipped : old));
+  }
+}
+
+/// @refresh, for parameters that did not come from an update: the first values, loaded weights.
+void LowerUpdates::buildRefresh() {
+  if (workingSlabs.empty())
+    return;
+  OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
+  Location loc = workingSlabs.front().loc;
+  auto function = train::FuncOp::create(builder, loc, "refresh", builder.getFunctionType({}, {}),
+                                        ArrayAttr(), ArrayAttr());
+  builder.createBlock(&function.getBody());
+  for (const WorkingSlab &slab : workingSlabs) {
+    Value parameters =
+        train::ReadOp::create(builder, loc, slab.parametersType, slab.parameters);
+    train::WriteOp::create(
+        builder, loc, slab.name,
+        nn::CastOp::create(builder, loc, parameters, TypeAttr::get(slab.type.getElementType())));
+  }
+  train::ReturnOp::create(builder, loc, builder.getStrArrayAttr({}), ValueRange());
 }
 
 void LowerUpdates::lowerCommit(train::CommitOp commit) {
-  auto function = commit->getParentOfType<train::FuncOp>();
-  Block &body = function.getBody().front();
+  step = commit->getParentOfType<train::FuncOp>();
+  Block &body = step.getBody().front();
   auto updates = llvm::to_vector(commit.getBody().getOps<train::UpdateOp>());
+  auto checks = llvm::to_vector(body.getOps<train::AllFiniteOp>());
   auto norms = llvm::to_vector(body.getOps<train::NormOp>());
 
-  // Gradients are packed before the first op that wants their norm.
-  OpBuilder builder(norms.empty() ? commit.getOperation() : norms.front().getOperation());
+  // Gradients are packed before the first op that looks at them.
+  Operation *first = commit;
+  for (Operation &op : body)
+    if (isa<train::AllFiniteOp, train::NormOp>(op)) {
+      first = &op;
+      break;
+    }
+  OpBuilder builder(first);
   SmallVector<Value> packed;
   for (train::UpdateOp update : updates)
     packed.push_back(packGradients(builder, update));
-  for (train::NormOp norm : norms) {
-    train::ScalarMath math(builder, norm.getLoc());
-    Value total;
-    for (Value slab : packed) {
-      Value rows = nn::ReduceSumOp::create(builder, norm.getLoc(), math.mul(slab, slab),
-                                           ArrayRef<int64_t>{1}, /*keep=*/false);
-      Value sum =
-          nn::ReduceSumOp::create(builder, norm.getLoc(), rows, ArrayRef<int64_t>{0}, false);
-      total = total ? math.add(total, sum) : sum;
-    }
-    norm.replaceAllUsesWith(math.sqrt(total));
-    norm.erase();
-  }
+  for (train::AllFiniteOp check : checks)
+    lowerCheck(check, packed);
+  for (train::NormOp norm : norms)
+    lowerNorm(norm, packed);
 
   builder.setInsertionPoint(commit);
   for (auto [update, gradients] : llvm::zip_equal(updates, packed))
     lowerUpdate(builder, update, gradients, commit.getCondition());
-  for (auto write : commit.getBody().getOps<train::WriteOp>()) {
-    Location loc = write.getLoc();
-    Value old = train::ReadOp::create(builder, loc, write.getValue().getType(), write.getSymbol());
-    train::ScalarMath math(builder, loc);
-    train::WriteOp::create(builder, loc, write.getSymbol(),
-                           math.where(commit.getCondition(), write.getValue(), old));
-  }
+  lowerWrites(commit);
   commit.erase();
+  for (auto unscale : llvm::make_early_inc_range(body.getOps<train::UnscaleOp>()))
+    if (unscale.use_empty())
+      unscale.erase();
 }
 
 void LowerUpdates::runOnOperation() {
+  workingSlabs.clear();
+  roundings = 0;
+  auto storage = getOperation()->getAttrOfType<train::StorageAttr>("train.storage");
+  stochastic = storage && storage.getStochastic();
   for (auto function : getOperation().getOps<train::FuncOp>())
     for (auto commit : llvm::make_early_inc_range(function.getBody().getOps<train::CommitOp>()))
       lowerCommit(commit);
+  for (auto function : getOperation().getOps<train::FuncOp>())
+    for (auto scaling : llvm::make_early_inc_range(function.getBody().getOps<train::ScaleLossOp>())) {
+      OpBuilder builder(scaling);
+      train::ScalarMath math(builder, scaling.getLoc());
+      scaling.replaceAllUsesWith(math.mul(
+          scaling.getScale(), math.constant(1.0 / scaling.getExpected().convertToDouble())));
+      scaling.erase();
+    }
+  buildRefresh();
 }

@@ -75,6 +75,7 @@ void PlanMemory::declareStorage(StringRef name, StringRef category, int64_t offs
 void PlanMemory::placePersistent() {
   ModuleOp module = getOperation();
   for (auto [category, total] : {std::pair<StringRef, int64_t *>{"parameters", &totals.parameters},
+                                 {"working", &totals.parameters},
                                  {"gradients", &totals.gradients},
                                  {"optimizer", &totals.optimizer}}) {
     for (auto slab : module.getOps<train::SlabOp>())
@@ -160,6 +161,15 @@ void PlanMemory::declareSymbols() {
     if (state.getParameterAttr())
       declaration.extra.push_back(builder.getNamedAttr("parameter", state.getParameterAttr()));
     declarations.push_back(std::move(declaration));
+  }
+  for (auto copy : module.getOps<train::WorkingCopyOp>()) {
+    symbols.push_back(copy);
+    declarations.push_back(
+        {copy.getSymName().str(),
+         "working",
+         offsetOf(slabs->place(copy.getSymNameAttr())),
+         copy.getType(),
+         {builder.getNamedAttr("parameter", copy.getParameterAttr())}});
   }
   llvm::SmallDenseSet<StringAttr> declared;
   for (auto function : module.getOps<train::FuncOp>()) {

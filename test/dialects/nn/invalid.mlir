@@ -57,7 +57,7 @@ nn.module @m(%x: tensor<?xf32>, %y: tensor<4x1xf32>) -> tensor<?xf32> {
 
 // nn.cast C1
 nn.module @m(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{cannot cast to 'f64'; tensors hold f32, bf16, f16, i32, i64 or i1}}
+  // expected-error @+1 {{cannot cast to 'f64'; tensors hold f32, bf16, f16, f8E4M3FN, f8E5M2, i32, i64 or i1}}
   %0 = nn.cast %x to f64 : tensor<4xf32>
   nn.return %x : tensor<4xf32>
 }

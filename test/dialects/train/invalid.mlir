@@ -23,7 +23,7 @@ train.func @step(%x: tensor<f32>) -> tensor<f32> {
 // -----
 
 train.func @step() -> tensor<f32> {
-  // expected-error @+1 {{names @w, which is no parameter, state or slab of this module}}
+  // expected-error @+1 {{names @w, which is no parameter, state, working copy or slab of this module}}
   %0 = train.read @w : tensor<f32>
   train.return ["a"] %0 : tensor<f32>
 }
@@ -34,7 +34,7 @@ train.func private @other(%x: tensor<f32>) -> tensor<f32> {
   train.return ["a"] %x : tensor<f32>
 }
 train.func @step(%x: tensor<f32>) -> tensor<f32> {
-  // expected-error @+1 {{names @other, which is no parameter, state or slab of this module}}
+  // expected-error @+1 {{names @other, which is no parameter, state, working copy or slab of this module}}
   train.write @other, %x : tensor<f32>
   train.return ["a"] %x : tensor<f32>
 }

@@ -21,12 +21,16 @@ module attributes {
   // CHECK-LABEL: train.func @step
   // CHECK:         %[[T:.*]] = train.read @updates
   // CHECK:         %[[NEXT:.*]] = nn.add %[[T]]
+  // CHECK:         %[[FINITE:.*]] = train.all_finite %arg2, %arg3, %arg4
   // CHECK:         %[[NORM:.*]] = train.norm
   // CHECK:         %[[INVERSE:.*]] = nn.div %{{.*}}, %arg1
   // CHECK:         %[[MEAN:.*]] = nn.mul %[[NORM]], %[[INVERSE]]
   // CHECK:         nn.compare gt %[[MEAN]]
   // CHECK:         %[[SCALE:.*]] = nn.mul %[[INVERSE]]
-  // CHECK:         %[[OK:.*]] = nn.compare lt %[[MEAN]]
+  // CHECK:         %[[BOUNDED:.*]] = nn.compare lt %[[MEAN]]
+  // CHECK:         %[[SOUND:.*]] = nn.compare lt
+  // CHECK:         %[[BOTH:.*]] = nn.where %[[SOUND]], %[[BOUNDED]]
+  // CHECK:         %[[OK:.*]] = nn.where %[[FINITE]], %[[BOTH]]
   // CHECK:         train.commit if %[[OK]]
   // CHECK-NEXT:      train.update "decay" [@w] with ({{.*}}) scale %[[SCALE]]
   // CHECK-NEXT:      train.update "no_decay" [@b]

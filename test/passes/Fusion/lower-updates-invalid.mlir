@@ -41,7 +41,7 @@ module {
 
 module {
   train.func @step(%s: tensor<f32>) -> tensor<f32> {
-    // expected-error @+1 {{names @nowhere, which is no parameter, state or slab of this module}}
+    // expected-error @+1 {{names @nowhere, which is no parameter, state, working copy or slab of this module}}
     %0 = train.read @nowhere : tensor<f32>
     train.return ["s"] %s : tensor<f32>
   }

@@ -1,0 +1,44 @@
+//===- PrecisionChoice.h - In which type each op runs ---------------------===//
+//
+// The rules of mixed precision, apart from the pass that applies them, so that the plan can print
+// what was decided and why.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DESCENT_PASSES_PRECISION_PRECISIONCHOICE_H
+#define DESCENT_PASSES_PRECISION_PRECISIONCHOICE_H
+
+#include "dialects/NN/NN.h"
+
+namespace descent {
+
+/// What was decided for one op of a model.
+struct PrecisionChoice {
+  mlir::Operation *op;
+  /// The element type that its float operands are converted to; null leaves them as they come.
+  mlir::Type operands;
+  /// The element type of its float results.
+  mlir::Type results;
+  /// The rule that said so, in words: "narrow (matmul)", "override 2", "bias of a product".
+  std::string rule;
+};
+
+/// Decides for every op of `model`, in program order, from its class (PrecisionOp) and the module's
+/// attributes `train.compute` and `train.overrides`:
+///
+///  - the last override that matches decides alone;
+///  - *narrow* ops run in the compute type; one whose result goes only into the addition of a bias
+///    (a parameter of rank 1) yields its f32 sum, the bias is added in f32, and the sum is rounded
+///    once, as the linear layers and convolutions of torch.autocast do inside;
+///  - *wide* ops run in f32;
+///  - *widest-operand* and *follows-input* ops run in the widest type of their float operands, where
+///    splat constants count for nothing, unless their value is not finite in that type: then the op
+///    runs in f32 (a mask of -1e9 in f16);
+///  - predictions are f32 again at the loss.
+///
+/// Fails after an error at the module where an override matches nothing.
+mlir::FailureOr<llvm::SmallVector<PrecisionChoice>> choosePrecision(nn::ModelOp model);
+
+} // namespace descent
+
+#endif // DESCENT_PASSES_PRECISION_PRECISIONCHOICE_H

@@ -1,0 +1,31 @@
+// Overrides by kind and by name, the last match wins; a mask constant that f16 cannot hold keeps its op in f32, one that it can hold becomes f16.
+// RUN: descent-opt --inline-modules --insert-precision-casts %s | FileCheck %s
+
+module attributes {train.compute = f16, train.overrides = [
+    #train.override<op = "matmul", match = "head*", type = f32>,
+    #train.override<op = "softmax", match = "", type = f16>]} {
+  nn.module @linear(%x: tensor<5x6xf32>) -> tensor<5x6xf32> {
+    %w = nn.parameter "weight" normal(0.0, 0.5) : tensor<6x6xf32>
+    %y = nn.matmul %x, %w : tensor<5x6xf32>, tensor<6x6xf32>
+    nn.return %y : tensor<5x6xf32>
+  }
+  // CHECK-LABEL: nn.model @m
+  nn.model @m(%x: tensor<5x6xf32> {nn.role = "data"}, %t: tensor<5x6xf32> {nn.role = "target"}) {
+    // CHECK: %[[BODY:.*]] = nn.matmul {{.*}} : tensor<5x6xf16>, tensor<6x6xf16>
+    %0 = nn.instantiate @linear as "body" (%x) : (tensor<5x6xf32>) -> tensor<5x6xf32>
+    // CHECK: %[[TWO:.*]] = nn.constant dense<2.000000e+00> : tensor<f16>
+    // CHECK: %[[D:.*]] = nn.mul %[[BODY]], %[[TWO]] : tensor<5x6xf16>, tensor<f16>
+    %two = nn.constant dense<2.0> : tensor<f32>
+    %1 = nn.mul %0, %two : tensor<5x6xf32>, tensor<f32>
+    // CHECK: %[[WIDE:.*]] = nn.cast %[[D]] to f32
+    // CHECK: %[[M:.*]] = nn.add %[[WIDE]], %{{.*}} : tensor<5x6xf32>, tensor<f32>
+    %mask = nn.constant dense<-1.0e9> : tensor<f32>
+    %2 = nn.add %1, %mask : tensor<5x6xf32>, tensor<f32>
+    // CHECK: nn.softmax %{{.*}} axis 1 : tensor<5x6xf16>
+    %3 = nn.softmax %2 axis 1 : tensor<5x6xf32>
+    // CHECK: nn.matmul %{{.*}} : tensor<5x6xf32>, tensor<6x6xf32>
+    %4 = nn.instantiate @linear as "head" (%3) : (tensor<5x6xf32>) -> tensor<5x6xf32>
+    %sum, %weight = nn.mse %4, %t : tensor<5x6xf32>, tensor<5x6xf32>
+    nn.loss %sum, %weight, %4 : tensor<5x6xf32>
+  }
+}
