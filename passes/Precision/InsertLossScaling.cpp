@@ -158,7 +158,11 @@ LogicalResult InsertLossScaling::scale(train::FuncOp step, train::SeedOp seed, A
   auto dynamic = dyn_cast<train::DynamicScaleAttr>(wanted);
   if (dynamic) {
     declareState(scaleName, scalar.getElementType(), dynamic.getInitial());
-    scale = train::ReadOp::create(builder, loc, scalar, scaleName);
+    // The floor holds for a state that was loaded, too. (It also makes the scale a value of the
+    // step's own, which can be returned although the state is overwritten.)
+    Value state = train::ReadOp::create(builder, loc, scalar, scaleName);
+    train::ScalarMath math(builder, loc);
+    scale = math.max(state, math.constant(dynamic.getFloor()));
   } else {
     auto fixed = dyn_cast<train::StaticScaleAttr>(wanted);
     if (!fixed)

@@ -13,7 +13,8 @@ module attributes {
   // CHECK-DAG: train.state @skipped_steps : tensor<i64>
 
   // CHECK-LABEL: train.func @step
-  // CHECK:         %[[S:.*]] = train.read @loss_scale : tensor<f32>
+  // CHECK:         %[[STATE:.*]] = train.read @loss_scale : tensor<f32>
+  // CHECK:         %[[S:.*]] = nn.maximum %[[STATE]]
   // CHECK-NEXT:    %[[SEED:.*]] = train.scale_loss %[[S]] expected 1.600000e+01
   // CHECK:         %[[DW:.*]] = nn.matmul %{{.*}} {transpose_a}
   // CHECK:         %[[E:.*]] = nn.constant dense<1.600000e+01>
