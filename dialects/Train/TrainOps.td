@@ -214,7 +214,7 @@ def Train_FuncOp : Train_Op<"func", [FunctionOpInterface, IsolatedFromAbove, Sin
 }
 
 def Train_ReturnOp : Train_Op<"return", [Pure, Terminator, HasParent<"FuncOp">]> {
-  let summary = "named results: loss_sum, loss_weight, grad_norm, learning_rate, committed, predictions";
+  let summary = "named results: loss_sum, loss_weight, grad_norm, learning_rate, committed, unscale, loss_scale, predictions";
   let description = [{
     As many names as values (C1). The runtime finds results by these names.
 

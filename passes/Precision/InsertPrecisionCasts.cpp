@@ -34,6 +34,7 @@ struct InsertPrecisionCasts : descent::impl::InsertPrecisionCastsBase<InsertPrec
 private:
   LogicalResult apply(const PrecisionChoice &choice);
   Value convert(Value value, Type element, Operation *before);
+  void roundBehind(Value result, Type element);
 
   DenseMap<std::pair<Value, Type>, Value> converted;
 };
@@ -67,14 +68,21 @@ Value InsertPrecisionCasts::convert(Value value, Type element, Operation *before
   return result;
 }
 
+/// For an op that runs in f32 but is to yield the compute type.
+void InsertPrecisionCasts::roundBehind(Value result, Type element) {
+  OpBuilder builder(result.getContext());
+  builder.setInsertionPointAfterValue(result);
+  auto cast = nn::CastOp::create(builder, result.getLoc(), result, TypeAttr::get(element));
+  result.replaceAllUsesExcept(cast.getY(), cast);
+  ++casts;
+}
+
 LogicalResult InsertPrecisionCasts::apply(const PrecisionChoice &choice) {
   Operation *op = choice.op;
   if (choice.operands)
     for (OpOperand &operand : op->getOpOperands()) {
       Type element = getElementTypeOrSelf(operand.get());
-      if (isa<FloatType>(element) && element != choice.operands &&
-          !(isa<RowWeightedOp, nn::LossOp>(op) &&
-            cast<RankedTensorType>(operand.get().getType()).getRank() == 0))
+      if (isa<FloatType>(element) && element != choice.operands)
         operand.set(convert(operand.get(), choice.operands, op));
     }
   if (isa<nn::LossOp>(op) || op->getNumResults() == 0)
@@ -89,22 +97,14 @@ LogicalResult InsertPrecisionCasts::apply(const PrecisionChoice &choice) {
                                     op->getRawDictionaryAttrs(), op->getPropertiesStorage(),
                                     op->getRegions(), types)))
     return failure();
-  bool rounds = false;
   for (auto [result, type] : llvm::zip_equal(op->getResults(), types)) {
-    Type element = getElementTypeOrSelf(type);
-    narrowed += isa<FloatType>(element) && !element.isF32();
     result.setType(type);
-    rounds |= isa<FloatType>(element) && choice.results && element != choice.results &&
-              choice.results != Type();
-  }
-  // What runs in f32 but yields the compute type is rounded behind the op.
-  if (rounds && op->getNumResults() == 1 && !isa<AccumulatingOp>(op)) {
-    OpBuilder after(op);
-    after.setInsertionPointAfter(op);
-    Value result = op->getResult(0);
-    auto cast = nn::CastOp::create(after, op->getLoc(), result, TypeAttr::get(choice.results));
-    result.replaceAllUsesExcept(cast.getY(), cast);
-    ++casts;
+    Type element = getElementTypeOrSelf(type);
+    if (!isa<FloatType>(element))
+      continue;
+    narrowed += !choice.results.isF32();
+    if (element != choice.results)
+      roundBehind(result, choice.results);
   }
   return success();
 }

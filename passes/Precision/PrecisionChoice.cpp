@@ -197,7 +197,7 @@ PrecisionChoice Chooser::choose(Operation &op) {
     return {&op, Type(), typeOf(op.getResult(0)), "a cast of the model's own"};
   if (std::optional<unsigned> index = findOverride(op))
     return all(op, overrides[*index].getType(),
-               "precision.override " + std::to_string(*index + 1));
+               "precision.override." + std::to_string(*index));
   if (compute == f32 && overrides.empty())
     return {&op, Type(), typeOf(op.getResult(0)), "precision.compute is fp32"};
   return byClass(precision);
@@ -221,7 +221,7 @@ FailureOr<SmallVector<PrecisionChoice>> Chooser::run() {
   for (auto [index, isMatched] : llvm::enumerate(matched))
     if (!isMatched)
       return model->getParentOfType<ModuleOp>().emitError()
-             << "precision.override " << index + 1 << " (op = \"" << overrides[index].getOp()
+             << "precision.override." << index << " (op = \"" << overrides[index].getOp()
              << "\", match = \"" << overrides[index].getMatch()
              << "\") matches no op of the model; `descent plan` lists them with their names";
   return choices;

@@ -19,7 +19,7 @@ struct PrecisionChoice {
   mlir::Type operands;
   /// The element type of its float results.
   mlir::Type results;
-  /// The rule that said so, in words: "narrow (matmul)", "override 2", "bias of a product".
+  /// The rule that said so, in words: "narrow (matmul)", "precision.override.1", "bias of a product".
   std::string rule;
 };
 
