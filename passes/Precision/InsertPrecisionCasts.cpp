@@ -90,7 +90,8 @@ LogicalResult InsertPrecisionCasts::apply(const PrecisionChoice &choice) {
   auto infer = dyn_cast<InferTypeOpInterface>(op);
   if (!infer)
     return success();
-  if (auto sum = dyn_cast<AccumulatingOp>(op); sum && choice.results != choice.operands)
+  if (auto sum = dyn_cast<AccumulatingOp>(op);
+      sum && choice.operands && choice.results != choice.operands)
     sum.setResultTypeAttr(TypeAttr::get(choice.results));
   SmallVector<Type> types;
   if (failed(infer.inferReturnTypes(&getContext(), op->getLoc(), op->getOperands(),

@@ -8,9 +8,9 @@ for level in nn train exec; do
   quiet descent-opt again.mlir -o twice.mlir
   cmp again.mlir twice.mlir || fail "--emit=$level does not print what it reads"
 done
-descent-opt --phase-differentiate nn.mlir >from-nn.mlir
+descent-opt --phase-precision --phase-differentiate nn.mlir >from-nn.mlir
 descent-opt train.mlir >train-again.mlir
-cmp from-nn.mlir train-again.mlir || fail "phase-differentiate on printed nn differs from compile --emit=train"
+cmp from-nn.mlir train-again.mlir || fail "phase-precision and phase-differentiate on printed nn differs from compile --emit=train"
 descent-opt --phase-fusion --phase-schedule train.mlir >from-train.mlir
 grep -q exec.program from-train.mlir || fail "no exec.program"
 descent compile gpt --emit=llvm >program.ll
