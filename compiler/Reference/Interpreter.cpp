@@ -8,6 +8,7 @@
 #include "compiler/Reference/Interpreter.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/NN.h"
+#include "dialects/NN/Rounding.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
@@ -38,7 +39,7 @@ static LogicalResult runCallee(Interpreter &interpreter, Operation *op, FlatSymb
   return interpreter.interpret(callee, operands, results);
 }
 
-Interpreter::Interpreter() {
+Interpreter::Interpreter(Arithmetic arithmetic) : arithmetic(arithmetic) {
   handle(nn::ParameterOp::getOperationName(), readParameter);
   handle(exec::FusionOp::getOperationName(), runRegion);
   handle(exec::LaunchOp::getOperationName(), [](Interpreter &interpreter, Operation *op,
@@ -90,7 +91,9 @@ LogicalResult Interpreter::interpretBlock(Block &block, ArrayRef<Tensor> inputs,
   for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs)) {
     if (failed(checkShape(parent, "argument", argument.getArgNumber(), argument.getType(), input)))
       return failure();
-    (*frame)[argument] = input;
+    Tensor &value = (*frame)[argument] = input;
+    if (arithmetic == Arithmetic::Rounded)
+      nn::roundTensor(value, argument.getType());
   }
   for (Operation &op : block) {
     if (op.hasTrait<OpTrait::IsTerminator>() && !handlers.contains(op.getName().getStringRef())) {
@@ -109,6 +112,8 @@ LogicalResult Interpreter::interpretBlock(Block &block, ArrayRef<Tensor> inputs,
     if (results.size() != op.getNumResults())
       return op.emitOpError() << "was interpreted to " << results.size() << " results and has "
                               << op.getNumResults();
+    if (observer)
+      observer(op, results);
     for (auto [result, value] : llvm::zip_equal(op.getResults(), results)) {
       if (failed(checkShape(&op, "result", result.getResultNumber(), result.getType(), value)))
         return failure();
@@ -126,9 +131,13 @@ LogicalResult Interpreter::interpretOp(Operation &op, SmallVectorImpl<Tensor> &r
       return op.emitOpError("uses a value from outside the interpreted region");
     operands.push_back(it->second);
   }
-  if (auto it = handlers.find(op.getName().getStringRef()); it != handlers.end())
-    return it->second(*this, &op, operands, results);
+  bool rounds = arithmetic == Arithmetic::Rounded;
+  if (auto it = handlers.find(op.getName().getStringRef()); it != handlers.end()) {
+    LogicalResult done = it->second(*this, &op, operands, results);
+    return rounds && results.size() == op.getNumResults() ? roundResults(&op, done, results) : done;
+  }
   if (auto reference = dyn_cast<ReferenceOp>(op))
-    return reference.evaluate(operands, results);
+    return rounds ? reference.evaluateRounded(operands, results)
+                  : reference.evaluate(operands, results);
   return op.emitOpError("has no double-precision reference");
 }

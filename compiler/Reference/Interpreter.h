@@ -1,5 +1,10 @@
 //===- Interpreter.h - Programs on tensors, in double precision -----------===//
 //
+// In one of two arithmetics. Exact: no type rounds, casts between floats are the identity; the
+// truth a program approximates. Rounded: each op's results are rounded to their element types,
+// once, and what is inside an op (the sum of a product, the statistics of a norm) is in double; the
+// program as its types say, up to the order of sums.
+//
 // Runs any straight-line block of ops that implement ReferenceOp: func.func, nn.model after
 // bind-batch, the regions of exec.fusion and exec.kernel. Ops with another meaning (state, regions)
 // are added by name: a handler sees the interpreter and may run nested blocks, which see the values
@@ -21,6 +26,8 @@
 
 namespace descent::reference {
 
+enum class Arithmetic { Exact, Rounded };
+
 class Interpreter {
 public:
   /// Values of nn.parameter ops and of whatever handlers read, by name.
@@ -29,11 +36,11 @@ public:
   using Handler = std::function<mlir::LogicalResult(
       Interpreter &, mlir::Operation *, llvm::ArrayRef<Tensor>, llvm::SmallVectorImpl<Tensor> &)>;
 
+  /// Sees every op that was run, with its results, after its nested ops.
+  using Observer = std::function<void(mlir::Operation &, llvm::ArrayRef<Tensor> results)>;
+
   /// Knows ReferenceOp, nn.parameter, exec.fusion, exec.launch and func.call.
-  Interpreter();
-  explicit Interpreter(Parameters parameters) : Interpreter() {
-    this->parameters = std::move(parameters);
-  }
+  explicit Interpreter(Arithmetic arithmetic = Arithmetic::Exact);
 
   /// Replaces what is known about ops of this name.
   void handle(llvm::StringRef opName, Handler handler) { handlers[opName] = std::move(handler); }
@@ -54,11 +61,13 @@ public:
   const Tensor &lookup(mlir::Value value) const { return frame->at(value); }
 
   Parameters parameters;
+  Observer observer;
 
 private:
   using Frame = llvm::DenseMap<mlir::Value, Tensor>;
   mlir::LogicalResult interpretOp(mlir::Operation &op, llvm::SmallVectorImpl<Tensor> &results);
 
+  Arithmetic arithmetic;
   llvm::StringMap<Handler> handlers;
   Frame *frame = nullptr;
 };

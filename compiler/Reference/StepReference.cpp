@@ -7,7 +7,7 @@
 
 #include "compiler/Reference/StepReference.h"
 
-#include "compiler/Reference/Interpreter.h"
+#include "dialects/NN/Rounding.h"
 #include "dialects/Train/Train.h"
 
 #include "mlir/IR/Builders.h"
@@ -23,24 +23,31 @@ namespace {
 
 class StepInterpreter {
 public:
-  StepInterpreter(ModuleOp module, const StepInputs &inputs) : module(module), inputs(inputs) {}
+  StepInterpreter(ModuleOp module, const StepInputs &inputs, Arithmetic arithmetic)
+      : module(module), inputs(inputs), arithmetic(arithmetic), interpreter(arithmetic) {}
+  void observe(const Interpreter::Observer &observer) { interpreter.observer = observer; }
   FailureOr<StepResult> run();
+  LogicalResult reapply(const NamedTensors &gradients, StepResult &known);
 
 private:
   using Operands = ArrayRef<Tensor>;
   using Results = SmallVectorImpl<Tensor>;
 
   void installHandlers();
-  Tensor valueOf(StringRef name, RankedTensorType type) const;
+  Tensor valueOf(StringRef name, RankedTensorType type);
   Tensor readSlab(train::SlabOp slab);
   void writeSlab(train::SlabOp slab, const Tensor &value, NamedTensors &into);
-  LogicalResult update(train::UpdateOp op, bool committed);
+  LogicalResult update(train::UpdateOp op);
+  LogicalResult applyRule(train::UpdateOp op, StringRef parameter, Tensor gradient,
+                          const UpdateFactors &factors, bool isCommitted);
 
   ModuleOp module;
   const StepInputs &inputs;
+  Arithmetic arithmetic;
   Interpreter interpreter;
   StepResult result;
   bool committed = true;
+  bool gradientsAreScaled = false; // as they lie in memory
 };
 
 } // namespace
@@ -58,14 +65,21 @@ static RankedTensorType typeOf(Operation *symbol) {
   return cast<train::StateOp>(symbol).getTensorType();
 }
 
-Tensor StepInterpreter::valueOf(StringRef name, RankedTensorType type) const {
+/// The value before the step, as its type keeps it. A working copy is its parameter, rounded.
+Tensor StepInterpreter::valueOf(StringRef name, RankedTensorType type) {
+  if (auto copy = module.lookupSymbol<train::WorkingCopyOp>(name))
+    name = copy.getParameter();
   auto found = inputs.values.find(name);
-  if (found != inputs.values.end())
-    return found->second;
-  Tensor first(type.getShape().vec());
-  if (auto state = ModuleOp(module).lookupSymbol<train::StateOp>(name))
-    llvm::fill(first.values, state.getInitial().convertToDouble());
-  return first;
+  Tensor value;
+  if (found != inputs.values.end()) {
+    value = found->second;
+  } else {
+    auto state = module.lookupSymbol<train::StateOp>(name);
+    value = Tensor(type.getShape().vec(), state ? state.getInitial().convertToDouble() : 0.0);
+  }
+  if (arithmetic == Arithmetic::Rounded)
+    nn::roundTensor(value, type);
+  return value;
 }
 
 Tensor StepInterpreter::readSlab(train::SlabOp slab) {
@@ -90,49 +104,79 @@ void StepInterpreter::writeSlab(train::SlabOp slab, const Tensor &value, NamedTe
 
 /// Builds the rule for one parameter as a function and interprets that: the rule is defined by the
 /// ops it builds.
-LogicalResult StepInterpreter::update(train::UpdateOp op, bool isCommitted) {
+LogicalResult StepInterpreter::applyRule(train::UpdateOp op, StringRef parameter, Tensor gradient,
+                                         const UpdateFactors &factors, bool isCommitted) {
   auto optimizer = cast<train::OptimizerAttrInterface>(op.getOptimizer());
-  const Tensor &scale = interpreter.lookup(op.getScale());
-  for (auto [name, value] :
-       llvm::zip(op.getParameters().getAsRange<FlatSymbolRefAttr>(), op.getGradients())) {
-    auto type = cast<RankedTensorType>(value.getType());
-    Tensor gradient = interpreter.lookup(value);
-    result.gradients[name.getValue().str()] = gradient;
-    for (double &element : gradient.values)
-      element *= scale.values[0];
-    SmallVector<Tensor> arguments{valueOf(name.getValue(), type), gradient,
-                                  interpreter.lookup(op.getRate()),
-                                  interpreter.lookup(op.getCount())};
-    SmallVector<std::string> names{name.getValue().str()};
-    for (StringRef state : optimizer.getStateNames()) {
-      names.push_back((name.getValue() + "." + state).str());
-      arguments.push_back(valueOf(names.back(), type));
-    }
-    auto scalar = RankedTensorType::get({}, Float32Type::get(op.getContext()));
-    SmallVector<Type> types{type, type, scalar, scalar};
-    types.append(optimizer.getStateNames().size(), type);
+  RankedTensorType type = typeOf(module.lookupSymbol(parameter));
+  for (double &element : gradient.values)
+    element *= factors.scale.values[0];
+  if (arithmetic == Arithmetic::Rounded)
+    nn::roundTensor(gradient, Float32Type::get(op.getContext()));
+  SmallVector<Tensor> arguments{valueOf(parameter, type), gradient, factors.rate, factors.count};
+  SmallVector<std::string> names{parameter.str()};
+  for (StringRef state : optimizer.getStateNames()) {
+    names.push_back((parameter + "." + state).str());
+    arguments.push_back(valueOf(names.back(), typeOf(module.lookupSymbol(names.back()))));
+  }
+  // The arithmetic of an update is f32 whatever its operands are stored in.
+  auto wide = RankedTensorType::get(type.getShape(), Float32Type::get(op.getContext()));
+  auto scalar = RankedTensorType::get({}, Float32Type::get(op.getContext()));
+  SmallVector<Type> types{wide, wide, scalar, scalar};
+  types.append(optimizer.getStateNames().size(), wide);
 
-    OwningOpRef<ModuleOp> scratch = ModuleOp::create(op.getLoc());
-    OpBuilder builder = OpBuilder::atBlockEnd(scratch->getBody());
-    auto function =
-        func::FuncOp::create(builder, op.getLoc(), "rule",
-                             builder.getFunctionType(types, SmallVector<Type>(names.size(), type)));
-    Block *body = function.addEntryBlock();
-    builder.setInsertionPointToStart(body);
-    SmallVector<Value> after =
-        optimizer.buildUpdate(builder, op.getLoc(), body->getArgument(0), body->getArgument(1),
-                              body->getArguments().drop_front(4), body->getArgument(2),
-                              body->getArgument(3), op.getWeightDecay().convertToDouble());
-    func::ReturnOp::create(builder, op.getLoc(), after);
-    SmallVector<Tensor> updated;
-    if (failed(Interpreter().interpret(function, arguments, updated)))
-      return failure();
-    for (auto [index, target] : llvm::enumerate(names)) {
-      size_t before = index == 0 ? 0 : 3 + index;
-      result.updated[target] = isCommitted ? updated[index] : arguments[before];
-    }
+  OwningOpRef<ModuleOp> scratch = ModuleOp::create(op.getLoc());
+  OpBuilder builder = OpBuilder::atBlockEnd(scratch->getBody());
+  auto function =
+      func::FuncOp::create(builder, op.getLoc(), "rule",
+                           builder.getFunctionType(types, SmallVector<Type>(names.size(), wide)));
+  Block *body = function.addEntryBlock();
+  builder.setInsertionPointToStart(body);
+  SmallVector<Value> after =
+      optimizer.buildUpdate(builder, op.getLoc(), body->getArgument(0), body->getArgument(1),
+                            body->getArguments().drop_front(4), body->getArgument(2),
+                            body->getArgument(3), op.getWeightDecay().convertToDouble());
+  func::ReturnOp::create(builder, op.getLoc(), after);
+  SmallVector<Tensor> updated;
+  if (failed(Interpreter(arithmetic).interpret(function, arguments, updated)))
+    return failure();
+  for (auto [index, target] : llvm::enumerate(names)) {
+    size_t before = index == 0 ? 0 : 3 + index;
+    result.updated[target] = isCommitted ? updated[index] : arguments[before];
   }
   return success();
+}
+
+LogicalResult StepInterpreter::update(train::UpdateOp op) {
+  UpdateFactors factors{interpreter.lookup(op.getScale()), interpreter.lookup(op.getRate()),
+                        interpreter.lookup(op.getCount())};
+  result.factors[op.getGroup().str()] = factors;
+  for (auto [name, value] :
+       llvm::zip(op.getParameters().getAsRange<FlatSymbolRefAttr>(), op.getGradients())) {
+    const Tensor &gradient = interpreter.lookup(value);
+    result.gradients[name.getValue().str()] = gradient;
+    if (failed(applyRule(op, name.getValue(), gradient, factors, committed)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult StepInterpreter::reapply(const NamedTensors &gradients, StepResult &known) {
+  auto step = module.lookupSymbol<train::FuncOp>("step");
+  bool isCommitted = known.scalars["committed"].values[0] != 0.0;
+  WalkResult walked = step.walk([&](train::UpdateOp op) {
+    const UpdateFactors &factors = known.factors.at(op.getGroup().str());
+    for (auto name : op.getParameters().getAsRange<FlatSymbolRefAttr>()) {
+      auto found = gradients.find(name.getValue());
+      if (found == gradients.end())
+        continue;
+      if (failed(applyRule(op, name.getValue(), found->second, factors, isCommitted)))
+        return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  for (auto &[name, value] : result.updated)
+    known.updated[name] = std::move(value);
+  return failure(walked.wasInterrupted());
 }
 
 void StepInterpreter::installHandlers() {
@@ -142,39 +186,11 @@ void StepInterpreter::installHandlers() {
         auto read = cast<train::ReadOp>(op);
         if (auto slab = module.lookupSymbol<train::SlabOp>(read.getSymbolAttr()))
           results.push_back(readSlab(slab));
-        else if (auto copy = module.lookupSymbol<train::WorkingCopyOp>(read.getSymbolAttr()))
-          results.push_back(valueOf(copy.getParameter(), copy.getTensorType()));
         else
           results.push_back(
               valueOf(read.getSymbol(), cast<RankedTensorType>(read.getValue().getType())));
         return success();
       });
-  interpreter.handle("train.seed", [](Interpreter &, Operation *, Operands, Results &results) {
-    results.push_back(Tensor({}, 1.0));
-    return success();
-  });
-  interpreter.handle(
-      "train.scale_loss", [](Interpreter &, Operation *op, Operands operands, Results &results) {
-        double expected = cast<train::ScaleLossOp>(op).getExpected().convertToDouble();
-        results.push_back(Tensor({}, operands[0].values[0] / expected));
-        return success();
-      });
-  interpreter.handle("train.unscale",
-                     [](Interpreter &, Operation *, Operands operands, Results &results) {
-                       results.push_back(operands[0]);
-                       for (double &element : results.back().values)
-                         element *= operands[1].values[0];
-                       return success();
-                     });
-  interpreter.handle("train.all_finite",
-                     [](Interpreter &, Operation *, Operands operands, Results &results) {
-                       bool finite = true;
-                       for (const Tensor &operand : operands)
-                         for (double element : operand.values)
-                           finite &= std::isfinite(element);
-                       results.push_back(Tensor({}, finite ? 1.0 : 0.0));
-                       return success();
-                     });
   interpreter.handle(
       "train.gradient", [this](Interpreter &, Operation *op, Operands operands, Results &) {
         result.gradients[cast<train::GradientOp>(op).getParameter().str()] = operands[0];
@@ -189,6 +205,32 @@ void StepInterpreter::installHandlers() {
                        results.push_back(Tensor({}, std::sqrt(sum)));
                        return success();
                      });
+  interpreter.handle("train.seed", [](Interpreter &, Operation *, Operands, Results &results) {
+    results.push_back(Tensor({}, 1.0));
+    return success();
+  });
+  interpreter.handle(
+      "train.scale_loss", [](Interpreter &, Operation *op, Operands operands, Results &results) {
+        double expected = cast<train::ScaleLossOp>(op).getExpected().convertToDouble();
+        results.push_back(Tensor({}, operands[0].values[0] / expected));
+        return success();
+      });
+  interpreter.handle("train.unscale",
+                     [](Interpreter &, Operation *, Operands operands, Results &results) {
+                       Tensor unscaled = operands[0];
+                       for (double &element : unscaled.values)
+                         element *= operands[1].values[0];
+                       results.push_back(std::move(unscaled));
+                       return success();
+                     });
+  interpreter.handle(
+      "train.all_finite", [](Interpreter &, Operation *, Operands operands, Results &results) {
+        bool finite = llvm::all_of(operands, [](const Tensor &operand) {
+          return llvm::all_of(operand.values, [](double x) { return std::isfinite(x); });
+        });
+        results.push_back(Tensor({}, finite));
+        return success();
+      });
   interpreter.handle("train.pack",
                      [this](Interpreter &, Operation *op, Operands operands, Results &results) {
                        auto pack = cast<train::PackOp>(op);
@@ -197,6 +239,7 @@ void StepInterpreter::installHandlers() {
                        for (auto [operand, offset] : llvm::zip(operands, slab.getOffsets()))
                          llvm::copy(operand.values, packed.values.begin() + offset);
                        writeSlab(slab, packed, result.gradients);
+                       gradientsAreScaled = true;
                        results.push_back(std::move(packed));
                        return success();
                      });
@@ -209,13 +252,13 @@ void StepInterpreter::installHandlers() {
           return failure();
         if (committed || commit.getSkipped().empty())
           return success();
-        committed = true; // what a skipped step writes, it writes
+        committed = true; // of the writes that only a skipped step makes
         LogicalResult skipped = self.interpretBlock(commit.getSkipped().front(), {}, none);
         committed = false;
         return skipped;
       });
   interpreter.handle("train.update", [this](Interpreter &, Operation *op, Operands, Results &) {
-    return update(cast<train::UpdateOp>(op), committed);
+    return update(cast<train::UpdateOp>(op));
   });
   interpreter.handle("train.write",
                      [this](Interpreter &, Operation *op, Operands operands, Results &) {
@@ -243,24 +286,48 @@ FailureOr<StepResult> StepInterpreter::run() {
       return module.emitError("has neither train.func @step nor an nn.model to interpret");
     function = *models.begin();
   }
-  SmallVector<Tensor> outputs;
-  if (failed(interpreter.interpret(function, inputs.inputs, outputs)))
+  SmallVector<Tensor> arguments(ArrayRef<Tensor>(inputs.inputs)), outputs;
+  // Storage that is rounded stochastically brings a generator's key as one more input.
+  if (function->getRegion(0).getNumArguments() == arguments.size() + 1)
+    arguments.push_back(inputs.rng);
+  if (failed(interpreter.interpret(function, arguments, outputs)))
     return failure();
   for (auto [name, output] : llvm::zip(names, outputs))
     result.scalars[name] = output;
+  if (auto unscale = result.scalars.find("unscale");
+      gradientsAreScaled && unscale != result.scalars.end())
+    for (auto &[name, gradient] : result.gradients)
+      for (double &element : gradient.values)
+        element *= unscale->second.values[0];
   return std::move(result);
 }
 
-FailureOr<StepResult> interpretStep(ModuleOp module, const StepInputs &inputs) {
+FailureOr<StepResult> interpretStep(ModuleOp module, const StepInputs &inputs,
+                                    Arithmetic arithmetic, const Interpreter::Observer &observer) {
   module.getContext()
       ->loadDialect<func::FuncDialect>(); // update rules are interpreted as functions
-  return StepInterpreter(module, inputs).run();
+  StepInterpreter interpreter(module, inputs, arithmetic);
+  interpreter.observe(observer);
+  return interpreter.run();
+}
+
+LogicalResult applyUpdates(ModuleOp module, const StepInputs &inputs, const NamedTensors &gradients,
+                           Arithmetic arithmetic, StepResult &result) {
+  return StepInterpreter(module, inputs, arithmetic).reapply(gradients, result);
+}
+
+bool areFinite(const NamedTensors &tensors) {
+  return llvm::all_of(tensors, [](const auto &entry) {
+    return llvm::all_of(entry.second.values, [](double x) { return std::isfinite(x); });
+  });
 }
 
 StepInputs makeInputs(ModuleOp module, uint64_t seed) {
   std::mt19937_64 generator(seed);
   std::normal_distribution<double> normal;
   StepInputs inputs;
+  inputs.rng = Tensor({4});
+  inputs.rng.values[0] = static_cast<double>(seed & 0x7fffffff);
   // Every value is rounded to f32, so that the compiled program can start from exactly the same.
   auto rounded = [](double value) { return static_cast<double>(static_cast<float>(value)); };
   nn::ModelOp model = *module.getOps<nn::ModelOp>().begin();
@@ -286,7 +353,7 @@ StepInputs makeInputs(ModuleOp module, uint64_t seed) {
     if (role && role.getValue() == "row_weights")
       llvm::fill(tensor.values, 1.0);
     else if (role && role.getValue() == "rng")
-      tensor.values[0] = static_cast<double>(seed & 0x7fffffff);
+      tensor = inputs.rng;
     else
       for (double &value : tensor.values)
         value = isa<FloatType>(element)

@@ -41,6 +41,10 @@ struct IndexRange {
 
 double defaultFlops(mlir::Operation *op);
 double defaultBytes(mlir::Operation *op);
+/// Rounds the last tensors of `results`, one for each result of the op, to the results' element
+/// types. Hands `evaluated` on.
+llvm::LogicalResult roundResults(mlir::Operation *op, llvm::LogicalResult evaluated,
+                                 llvm::SmallVectorImpl<reference::Tensor> &results);
 llvm::FailureOr<llvm::SmallVector<mlir::Value>>
 lowerElementwiseToLinalg(mlir::Operation *op, mlir::OpBuilder &builder, mlir::ValueRange operands);
 

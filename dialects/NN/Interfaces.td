@@ -112,10 +112,22 @@ def ReferenceOp : OpInterface<"ReferenceOp"> {
     Evaluation in double precision (integers exactly), written for obviousness: the truth the compiled code is measured against.
   }];
   let cppNamespace = "::descent";
-  let methods = [InterfaceMethod<"Appends one tensor per result. Fails after emitting an error (an index out of range).",
+  let methods = [
+    InterfaceMethod<[{
+      Appends one tensor per result. Nothing is rounded to the element types: an op whose purpose is rounding is the identity. Fails after emitting an
+      error (an index out of range).
+    }],
     "::mlir::LogicalResult", "evaluate",
     (ins "::llvm::ArrayRef<::descent::reference::Tensor>":$operands,
-         "::llvm::SmallVectorImpl<::descent::reference::Tensor> &":$results)>];
+         "::llvm::SmallVectorImpl<::descent::reference::Tensor> &":$results)>,
+    InterfaceMethod<[{
+      The same with each result rounded to its element type, once: what a program in these types should compute. The default rounds what `evaluate`
+      gives, to nearest even; ops that round otherwise have their own.
+    }],
+    "::mlir::LogicalResult", "evaluateRounded",
+    (ins "::llvm::ArrayRef<::descent::reference::Tensor>":$operands,
+         "::llvm::SmallVectorImpl<::descent::reference::Tensor> &":$results),
+    "", [{ return ::descent::roundResults($_op, $_op.evaluate(operands, results), results); }]>];
 }
 
 def RowWeightedOp : OpInterface<"RowWeightedOp"> {

@@ -567,6 +567,12 @@ def NN_WhereOp : NN_ElementwiseOp<"where", [DeclareOpInterfaceMethods<Differenti
   let results = (outs NN_Tensor:$y);
   let assemblyFormat = "$condition `,` $a `,` $b attr-dict `:` type($condition) `,` type($a) `,` type($b)";
 }
+/// Ops that round otherwise than to nearest even with overflow to infinity.
+defvar NN_roundsItself = [{
+  ::llvm::LogicalResult evaluateRounded(::llvm::ArrayRef<::descent::reference::Tensor> operands,
+                                        ::llvm::SmallVectorImpl<::descent::reference::Tensor> &results);
+}];
+
 def NN_CastOp : NN_ElementwiseOp<"cast", [DeclareOpInterfaceMethods<DifferentiableOp>]> {
   let summary = "converts the element type";
   let description = [{
@@ -582,6 +588,7 @@ def NN_CastOp : NN_ElementwiseOp<"cast", [DeclareOpInterfaceMethods<Differentiab
   let results = (outs NN_Tensor:$y);
   // nn.cast %x to f32 : tensor<4xi32>
   let assemblyFormat = "$x `to` $to attr-dict `:` type($x)";
+  let extraClassDeclaration = NN_roundsItself;
 }
 def NN_RoundTf32Op : NN_UnaryOp<"round_tf32"> {
   let summary = "x rounded to 10 explicit mantissa bits, the precision of TF32";
@@ -597,6 +604,7 @@ def NN_RoundTf32Op : NN_UnaryOp<"round_tf32"> {
   }];
   let arguments = (ins NN_F32Tensor:$x);
   let results = (outs NN_F32Tensor:$y);
+  let extraClassDeclaration = NN_roundsItself;
 }
 def NN_RoundStochasticallyOp : NN_ElementwiseOp<"round_stochastically"> {
   let summary = "x rounded to bf16, up with the probability of its distance from the value below";
@@ -614,6 +622,7 @@ def NN_RoundStochasticallyOp : NN_ElementwiseOp<"round_stochastically"> {
   let arguments = (ins NN_F32Tensor:$x, NN_F32Tensor:$u, TypeAttr:$to);
   let results = (outs NN_Tensor:$y);
   let assemblyFormat = "$x `,` $u `to` $to attr-dict `:` type($x) `,` type($u)";
+  let extraClassDeclaration = NN_roundsItself;
 }
 def NN_IotaOp : NN_ComputeOp<"iota", [DeclareOpInterfaceMethods<LinalgLowerable, ["lowerToLinalg"]>, DeclareOpInterfaceMethods<CostOp, ["getFlops"]>]> {
   let summary = "each element is its own index along an axis";

@@ -1,13 +1,14 @@
 //===- NNReference.cpp - Elementwise and shape ops in double precision ----===//
 //
 // Written to be obviously right: one loop over positions each, libm for functions, no reuse of the
-// formulas that code generation uses. Rounding to narrow types is not modelled: the reference is
-// what the program means, and tolerances account for the types.
+// formulas that code generation uses. Values are doubles throughout; evaluateRounded rounds each
+// result once, so that the program's types can be had with their rounding or without.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/NN/NNReference.h"
 #include "dialects/NN/NNGraph.h"
+#include "dialects/NN/Rounding.h"
 
 #include <cmath>
 #include <functional>
@@ -66,6 +67,16 @@ int64_t nn::broadcastOffset(const Tensor &tensor, const std::vector<int64_t> &po
   for (size_t axis = 0; axis < tensor.shape.size(); ++axis)
     offset = offset * tensor.shape[axis] + (tensor.shape[axis] == 1 ? 0 : position[skipped + axis]);
   return offset;
+}
+
+LogicalResult descent::roundResults(Operation *op, LogicalResult evaluated,
+                                    SmallVectorImpl<Tensor> &results) {
+  if (failed(evaluated))
+    return failure();
+  for (auto [type, tensor] : llvm::zip_equal(
+           op->getResultTypes(), MutableArrayRef<Tensor>(results).take_back(op->getNumResults())))
+    roundTensor(tensor, type);
+  return success();
 }
 
 using Element = std::function<double(ArrayRef<double>)>;
@@ -209,7 +220,7 @@ LogicalResult CastOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor
   });
 }
 
-// Like every rounding to a type, these two are not modelled: their exact value is x.
+// Like every rounding to a type, these two are nothing in exact arithmetic.
 LogicalResult RoundTf32Op::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
   results.push_back(operands[0]);
   return success();
@@ -217,6 +228,28 @@ LogicalResult RoundTf32Op::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<T
 LogicalResult RoundStochasticallyOp::evaluate(ArrayRef<Tensor> operands,
                                               SmallVectorImpl<Tensor> &results) {
   return evaluateElements(*this, operands, results, [](ArrayRef<double> v) { return v[0]; });
+}
+
+LogicalResult CastOp::evaluateRounded(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
+  if (failed(evaluate(operands, results)))
+    return failure();
+  // 8-bit floats saturate: E4M3 has no infinity, and a scale that is a little too large should cost
+  // the largest values some accuracy, not the step.
+  Type to = getElementTypeOrSelf(getY());
+  bool isFloat8 = isa<FloatType>(to) && to.getIntOrFloatBitWidth() == 8;
+  roundTensor(results.back(), to, isFloat8 ? Overflow::Saturate : Overflow::Infinite);
+  return success();
+}
+LogicalResult RoundTf32Op::evaluateRounded(ArrayRef<Tensor> operands,
+                                           SmallVectorImpl<Tensor> &results) {
+  return evaluateElements(*this, operands, results, [](ArrayRef<double> v) {
+    return roundToFormat(v[0], FloatFormat::tf32());
+  });
+}
+LogicalResult RoundStochasticallyOp::evaluateRounded(ArrayRef<Tensor> operands,
+                                                     SmallVectorImpl<Tensor> &results) {
+  return evaluateElements(*this, operands, results,
+                          [](ArrayRef<double> v) { return roundStochastically(v[0], v[1]); });
 }
 
 LogicalResult IotaOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {

@@ -20,6 +20,7 @@
 
 using namespace mlir;
 using namespace descent;
+using reference::Arithmetic;
 using reference::Interpreter;
 using reference::Tensor;
 
@@ -57,9 +58,10 @@ static FailureOr<Tensors> makeInputs(func::FuncOp function) {
   return inputs;
 }
 
-static FailureOr<Tensors> evaluate(func::FuncOp function, ArrayRef<Tensor> inputs) {
+static FailureOr<Tensors> evaluate(func::FuncOp function, ArrayRef<Tensor> inputs,
+                                   Arithmetic arithmetic = Arithmetic::Exact) {
   Tensors outputs;
-  Interpreter interpreter;
+  Interpreter interpreter(arithmetic);
   if (failed(interpreter.interpret(function, inputs, outputs)))
     return failure();
   return outputs;
@@ -96,11 +98,11 @@ static void printTensor(const Tensor &tensor) {
   llvm::outs() << "]";
 }
 
-LogicalResult descent::printResults(func::FuncOp function, bool gradients) {
+LogicalResult descent::printResults(func::FuncOp function, bool gradients, Arithmetic arithmetic) {
   FailureOr<Tensors> inputs = makeInputs(function);
   if (failed(inputs))
     return failure();
-  FailureOr<Tensors> outputs = evaluate(function, *inputs);
+  FailureOr<Tensors> outputs = evaluate(function, *inputs, arithmetic);
   if (failed(outputs))
     return failure();
   for (auto [index, output] : llvm::enumerate(*outputs)) {
@@ -115,7 +117,7 @@ LogicalResult descent::printResults(func::FuncOp function, bool gradients) {
     return failure();
   Tensors all = *inputs;
   llvm::append_range(all, makeResultGradients(function, /*ones=*/true));
-  FailureOr<Tensors> values = evaluate(*gradient, all);
+  FailureOr<Tensors> values = evaluate(*gradient, all, arithmetic);
   if (failed(values))
     return failure();
   size_t next = 0;
@@ -238,10 +240,11 @@ struct Specimen {
 } // namespace
 
 /// The function and, with `gradients`, its gradient.
-static FailureOr<SmallVector<Specimen>> makeSpecimens(func::FuncOp function, bool gradients) {
+static FailureOr<SmallVector<Specimen>> makeSpecimens(func::FuncOp function, bool gradients,
+                                                      Arithmetic arithmetic) {
   SmallVector<Specimen> specimens;
   auto add = [&](func::FuncOp subject, Tensors inputs, const char *what) {
-    FailureOr<Tensors> expected = evaluate(subject, inputs);
+    FailureOr<Tensors> expected = evaluate(subject, inputs, arithmetic);
     if (succeeded(expected))
       specimens.push_back({subject, std::move(inputs), std::move(*expected), what});
     return LogicalResult(expected);
@@ -269,8 +272,9 @@ static bool compare(const Specimen &specimen, ArrayRef<Tensor> actual, double to
   return good;
 }
 
-LogicalResult descent::checkLinalg(func::FuncOp function, bool gradients, double tolerance) {
-  FailureOr<SmallVector<Specimen>> specimens = makeSpecimens(function, gradients);
+LogicalResult descent::checkLinalg(func::FuncOp function, bool gradients, double tolerance,
+                                   Arithmetic arithmetic) {
+  FailureOr<SmallVector<Specimen>> specimens = makeSpecimens(function, gradients, arithmetic);
   if (failed(specimens) || failed(decompose(function->getParentOfType<ModuleOp>())))
     return failure();
   bool good = true;
@@ -283,9 +287,11 @@ LogicalResult descent::checkLinalg(func::FuncOp function, bool gradients, double
   return success(good);
 }
 
-LogicalResult descent::checkCompiled(func::FuncOp function, double tolerance) {
+LogicalResult descent::checkCompiled(func::FuncOp function, double tolerance,
+                                     Arithmetic arithmetic) {
   auto module = function->getParentOfType<ModuleOp>();
-  FailureOr<SmallVector<Specimen>> specimens = makeSpecimens(function, /*gradients=*/true);
+  FailureOr<SmallVector<Specimen>> specimens =
+      makeSpecimens(function, /*gradients=*/true, arithmetic);
   if (failed(specimens))
     return failure();
   // Kernels of the file's other functions would be compiled as well, once for each function.

@@ -39,27 +39,39 @@ static llvm::cl::opt<double>
               llvm::cl::desc("Largest error in units of max(1, |expected|); 1e-6 for differences, "
                              "1e-5 for compiled code"));
 
+static llvm::cl::opt<bool>
+    rounded("rounded",
+            llvm::cl::desc("The interpreter rounds each op's result to its element type; "
+                           "not with -finite-difference, which needs exact values"));
+
 static LogicalResult run(func::FuncOp function) {
   double bound = tolerance > 0.0 ? tolerance : (mode == Mode::FiniteDifference ? 1e-6 : 1e-5);
+  auto arithmetic =
+      rounded ? descent::reference::Arithmetic::Rounded : descent::reference::Arithmetic::Exact;
   switch (mode) {
   case Mode::Interpret:
-    return descent::printResults(function, /*gradients=*/false);
+    return descent::printResults(function, /*gradients=*/false, arithmetic);
   case Mode::Gradients:
-    return descent::printResults(function, /*gradients=*/true);
+    return descent::printResults(function, /*gradients=*/true, arithmetic);
   case Mode::FiniteDifference:
     return descent::checkGradients(function, bound);
   case Mode::Linalg:
-    return descent::checkLinalg(function, /*gradients=*/true, bound);
+    return descent::checkLinalg(function, /*gradients=*/true, bound, arithmetic);
   case Mode::LinalgForward:
-    return descent::checkLinalg(function, /*gradients=*/false, bound);
+    return descent::checkLinalg(function, /*gradients=*/false, bound, arithmetic);
   case Mode::Compiled:
-    return descent::checkCompiled(function, bound);
+    return descent::checkCompiled(function, bound, arithmetic);
   }
   llvm_unreachable("covered switch");
 }
 
 int main(int argc, char **argv) {
   llvm::cl::ParseCommandLineOptions(argc, argv, "Runs functions of nn ops and checks them\n");
+  if (rounded && mode == Mode::FiniteDifference) {
+    llvm::errs() << "descent-run: -rounded has no meaning with -finite-difference: the differences "
+                    "would be those of the rounding\n";
+    return 2;
+  }
   DialectRegistry registry;
   descent::registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
