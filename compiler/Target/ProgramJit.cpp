@@ -14,6 +14,8 @@
 #include "passes/Fusion/KernelRules.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MathExtras.h"
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -74,14 +76,20 @@ void encode(const reference::Tensor &tensor, Type element, char *to) {
         }
       }))
     return;
-  for (double value : tensor.values) { // bf16 and f16
-    llvm::APFloat number(value);
-    bool lost = false;
-    number.convert(cast<FloatType>(element).getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,
-                   &lost);
-    auto bits = static_cast<uint16_t>(number.bitcastToAPInt().getZExtValue());
-    std::memcpy(to, &bits, 2);
-    to += 2;
+  // Narrow floats. Those of eight bits hold operands only, and a cast to them saturates.
+  const llvm::fltSemantics &semantics = cast<FloatType>(element).getFloatSemantics();
+  unsigned width = element.getIntOrFloatBitWidth() / 8;
+  llvm::APFloat largest = llvm::APFloat::getLargest(semantics);
+  bool lost = false;
+  largest.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &lost);
+  double limit = largest.convertToDouble();
+  for (double value : tensor.values) {
+    llvm::APFloat number(width == 1 && !std::isnan(value) ? std::clamp(value, -limit, limit)
+                                                          : value);
+    number.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &lost);
+    uint64_t bits = number.bitcastToAPInt().getZExtValue(); // little endian, as the CPUs we target
+    std::memcpy(to, &bits, width);
+    to += width;
   }
 }
 
@@ -95,15 +103,16 @@ reference::Tensor decode(RankedTensorType type, const char *from) {
         }
       }))
     return tensor;
+  unsigned width = type.getElementType().getIntOrFloatBitWidth() / 8;
   for (double &value : tensor.values) {
-    uint16_t bits;
-    std::memcpy(&bits, from, 2);
+    uint64_t bits = 0;
+    std::memcpy(&bits, from, width);
     llvm::APFloat number(cast<FloatType>(type.getElementType()).getFloatSemantics(),
-                         llvm::APInt(16, bits));
+                         llvm::APInt(8 * width, bits));
     bool lost = false;
     number.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &lost);
     value = number.convertToDouble();
-    from += 2;
+    from += width;
   }
   return tensor;
 }

@@ -37,18 +37,20 @@ uint64_t descent::fnv1a(std::string_view bytes) {
   return hash;
 }
 
-/// Calls make(words, values) for each block of four elements and stores what it returns.
+/// Calls make(words, values) for each block of four elements, from the one at `first` on, and
+/// stores what it returns.
 template <typename MakeValues>
 static void fillBlocks(float *data, int64_t count, uint64_t seed, std::string_view name,
-                       MakeValues makeValues) {
+                       int64_t first, MakeValues makeValues) {
   uint64_t hash = fnv1a(name);
   int64_t blocks = (count + 3) / 4;
 #pragma omp parallel for schedule(static) if (blocks > 4096)
   for (int64_t block = 0; block < blocks; ++block) {
-    PhiloxWords words = philox({static_cast<uint32_t>(block),
-                                static_cast<uint32_t>(static_cast<uint64_t>(block) >> 32),
-                                static_cast<uint32_t>(hash), static_cast<uint32_t>(hash >> 32)},
-                               seed);
+    uint64_t counter = static_cast<uint64_t>(first / 4 + block);
+    PhiloxWords words =
+        philox({static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
+                static_cast<uint32_t>(hash), static_cast<uint32_t>(hash >> 32)},
+               seed);
     float values[4];
     makeValues(words, values);
     std::copy_n(values, std::min<int64_t>(4, count - 4 * block), data + 4 * block);
@@ -56,8 +58,8 @@ static void fillBlocks(float *data, int64_t count, uint64_t seed, std::string_vi
 }
 
 void descent::fillNormal(float *data, int64_t count, uint64_t seed, std::string_view name,
-                         double mean, double deviation) {
-  fillBlocks(data, count, seed, name, [=](const PhiloxWords &words, float *values) {
+                         double mean, double deviation, int64_t first) {
+  fillBlocks(data, count, seed, name, first, [=](const PhiloxWords &words, float *values) {
     for (int pair = 0; pair < 4; pair += 2) {
       double radius = deviation * std::sqrt(-2.0 * std::log(unitInterval(words[pair])));
       double angle = 2.0 * M_PI * unitInterval(words[pair + 1]);
@@ -68,13 +70,13 @@ void descent::fillNormal(float *data, int64_t count, uint64_t seed, std::string_
 }
 
 void descent::fillUniform(float *data, int64_t count, uint64_t seed, std::string_view name,
-                          double low, double high) {
+                          double low, double high, int64_t first) {
   // Rounding to float may reach `high`, which the interval excludes.
-  float first = static_cast<float>(low);
-  float last = std::nextafter(static_cast<float>(high), -std::numeric_limits<float>::infinity());
-  fillBlocks(data, count, seed, name, [=](const PhiloxWords &words, float *values) {
+  float least = static_cast<float>(low);
+  float most = std::nextafter(static_cast<float>(high), -std::numeric_limits<float>::infinity());
+  fillBlocks(data, count, seed, name, first, [=](const PhiloxWords &words, float *values) {
     for (int i = 0; i < 4; ++i)
       values[i] = std::max(
-          first, std::min(last, static_cast<float>(low + (high - low) * unitInterval(words[i]))));
+          least, std::min(most, static_cast<float>(low + (high - low) * unitInterval(words[i]))));
   });
 }

@@ -28,14 +28,14 @@ inline double unitInterval(uint32_t word) { return (word + 0.5) * 0x1p-32; }
 
 /// Fills data[0, count) with normal values, keyed by (seed, name, element). Elements 4k .. 4k+3
 /// come from counter (k, name's hash); each pair of words gives two values by Box and Muller's
-/// transform in double precision.
+/// transform in double precision. data[0] is element `first` of the name's, a multiple of four.
 void fillNormal(float *data, int64_t count, uint64_t seed, std::string_view name, double mean,
-                double deviation);
+                double deviation, int64_t first = 0);
 
 /// Fills data[0, count) with values in [low, high), keyed likewise; element 4k+j is word j of
 /// counter k.
 void fillUniform(float *data, int64_t count, uint64_t seed, std::string_view name, double low,
-                 double high);
+                 double high, int64_t first = 0);
 
 } // namespace descent
 

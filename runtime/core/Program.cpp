@@ -316,6 +316,13 @@ const descent_function &descent::findFunction(const descent_program &program,
       name));
 }
 
+const descent_tensor *descent::findState(const descent_program &program, std::string_view name) {
+  for (uint64_t i = 0; i < program.state_count; ++i)
+    if (name == program.states[i].tensor.name)
+      return &program.states[i].tensor;
+  return nullptr;
+}
+
 const descent_tensor *descent::findOutput(const descent_function &function, std::string_view name) {
   for (uint64_t i = 0; i < function.output_count; ++i)
     if (name == function.outputs[i].name)

@@ -43,6 +43,8 @@ int64_t batchSize(const descent_program &program);
 const descent_function *lookFunction(const descent_program &program, std::string_view name);
 /// The function of that name; checkProgram has seen that it exists.
 const descent_function &findFunction(const descent_program &program, std::string_view name);
+/// The state of that name, or null.
+const descent_tensor *findState(const descent_program &program, std::string_view name);
 /// The output of that name, or null.
 const descent_tensor *findOutput(const descent_function &function, std::string_view name);
 

@@ -48,12 +48,11 @@ void EntryDifferences::require(const SafetensorsReader &file, const std::string 
   const SafetensorsEntry &entry = found->second;
   bool sameShape =
       std::equal(entry.shape.begin(), entry.shape.end(), tensor.shape, tensor.shape + tensor.rank);
-  bool sameType =
-      entry.dtype == safetensorsDtype(tensor.dtype) ||
-      (anyFloat && (entry.dtype == "F16" || entry.dtype == "BF16" || entry.dtype == "F64"));
+  bool sameType = entry.dtype == safetensorsDtype(tensor.dtype) || (anyFloat && isFloat(entry));
   if (!sameShape || !sameType)
-    reshaped.push_back(
-        fmt::format("{}: the file has {}, the model {}", name, typeText(entry), typeText(tensor)));
+    (sameShape ? retyped : reshaped)
+        .push_back(fmt::format("{}: the file has {}, the model {}", name, typeText(entry),
+                               typeText(tensor)));
 }
 
 void EntryDifferences::offer(const std::string &name, const SafetensorsEntry &entry) {
@@ -72,6 +71,7 @@ std::string EntryDifferences::text() const {
   };
   list("missing", missing);
   list("reshaped", reshaped);
+  list("other type", retyped);
   list("extra", extra);
   return result;
 }
@@ -111,6 +111,43 @@ void descent::removeCheckpoints(const std::string &folder) {
   }
 }
 
+/// The state of a loss scale, which other precisions lack.
+static bool isOfLossScale(const std::string &name) {
+  for (const char *state :
+       {DESCENT_LOSS_SCALE_STATE, DESCENT_CLEAN_STEPS_STATE, DESCENT_SKIPPED_STEPS_STATE})
+    if (name == statePrefix + std::string(state))
+      return true;
+  return false;
+}
+
+/// Says what differs, and whether it is the model or only its precision: the same parameters, but
+/// other types or another loss scale.
+[[noreturn]] static void refuse(const Model &model, const SafetensorsReader &file,
+                                const EntryDifferences &differences) {
+  const descent_program &program = model.program;
+  EntryDifferences weights;
+  bool scaleHere = findState(program, DESCENT_SKIPPED_STEPS_STATE), scaleThere = false;
+  for (uint64_t i = 0; i < program.parameter_count; ++i)
+    weights.require(file, safetensorsName(program.parameters[i].tensor.name),
+                    program.parameters[i].tensor, /*anyFloat=*/true);
+  for (const auto &[name, entry] : file.entries()) {
+    scaleThere |= isOfLossScale(name);
+    if (!name.starts_with(statePrefix))
+      weights.offer(name, entry);
+  }
+  if (!weights.any() && (differences.anyRetyped() || scaleHere != scaleThere))
+    throw Error(fmt::format(
+        "{0} is a checkpoint of model '{1}' in another precision:{2}\n"
+        "Go on with a binary that was compiled as the run began, or start a new run in another "
+        "--out folder with --init-from {0}, which converts the weights and starts the optimizer "
+        "anew.",
+        file.path(), program.name, differences.text()));
+  throw Error(fmt::format(
+      "{} is a checkpoint of another model (it says '{}', this is '{}'):{}\n"
+      "Train in another --out folder, or start from its weights with --init-from if they fit.",
+      file.path(), file.metadata("model", "?"), program.name, differences.text()));
+}
+
 /// Refuses a checkpoint whose entries are not those of the program, one for one.
 static void compareEntries(const Model &model, const SafetensorsReader &file) {
   const descent_program &program = model.program;
@@ -124,10 +161,7 @@ static void compareEntries(const Model &model, const SafetensorsReader &file) {
   for (const auto &[name, entry] : file.entries())
     differences.offer(name, entry);
   if (differences.any())
-    throw Error(fmt::format(
-        "{} is a checkpoint of another model (it says '{}', this is '{}'):{}\n"
-        "Train in another --out folder, or start from its weights with --init-from if they fit.",
-        file.path(), file.metadata("model", "?"), program.name, differences.text()));
+    refuse(model, file, differences);
 }
 
 static int64_t metadataNumber(const SafetensorsReader &file, const char *key) {

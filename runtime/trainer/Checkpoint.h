@@ -39,12 +39,13 @@ public:
   void offer(const std::string &name, const SafetensorsEntry &entry);
 
   bool any() const { return blocking() || !extra.empty(); }
-  bool blocking() const { return !missing.empty() || !reshaped.empty(); }
+  bool blocking() const { return !missing.empty() || !reshaped.empty() || anyRetyped(); }
+  bool anyRetyped() const { return !retyped.empty(); }
   /// "\n  missing: a f32 [3]\n  reshaped: ...", at most twenty of each kind.
   std::string text() const;
 
 private:
-  std::vector<std::string> required, missing, extra, reshaped;
+  std::vector<std::string> required, missing, extra, reshaped, retyped;
 };
 
 /// Where a run stands, besides its parameters and states.

@@ -50,9 +50,45 @@ static std::string tableText(const std::vector<std::vector<std::string>> &rows,
 static uint64_t parameterElements(const descent_program &program) {
   uint64_t count = 0;
   for (uint64_t i = 0; i < program.parameter_count; ++i)
-    count += program.parameters[i].tensor.bytes / sizeof(float);
+    count += program.parameters[i].tensor.bytes / elementBytes(program.parameters[i].tensor.dtype);
   return count;
 }
+
+/// Rows for the states: those of parameters by kind (moments have one for each parameter), the
+/// others one by one.
+static std::vector<std::vector<std::string>> stateRows(const descent_program &program) {
+  struct Kind {
+    std::string name, type, initial;
+    uint64_t tensors = 0, bytes = 0;
+    bool operator==(const Kind &other) const {
+      return name == other.name && type == other.type && initial == other.initial;
+    }
+  };
+  std::vector<Kind> kinds;
+  for (uint64_t i = 0; i < program.state_count; ++i) {
+    const descent_state &state = program.states[i];
+    Kind kind{state.tensor.name, typeText(state.tensor), fmt::format("{:g}", state.initial)};
+    if (state.parameter >= 0) {
+      std::string owner = program.parameters[state.parameter].tensor.name;
+      if (kind.name.starts_with(owner + "."))
+        kind.name = "*" + kind.name.substr(owner.size());
+      kind.type = dtypeName(state.tensor.dtype);
+    }
+    auto known = std::find(kinds.begin(), kinds.end(), kind);
+    if (known == kinds.end())
+      known = kinds.insert(kinds.end(), kind);
+    ++known->tensors;
+    known->bytes += state.tensor.bytes;
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"state", "type", "tensors", "memory", "starts as"}};
+  for (const Kind &kind : kinds)
+    rows.push_back({kind.name, kind.type, fmt::format("{}", kind.tensors),
+                    formatBytes(kind.bytes).text, kind.initial});
+  return rows;
+}
+
+static constexpr std::string_view precisionPrefix = "precision.";
 
 std::string descent::describeText(const descent_program &program) {
   std::string text = fmt::format(
@@ -71,7 +107,7 @@ std::string descent::describeText(const descent_program &program) {
                     fmt::format("{:g}", parameter.weight_decay),
                     parameter.trainable ? "yes" : "no"});
   }
-  text += tableText(rows, "<<<<>><") + "\n";
+  text += tableText(rows, "<<<<>><") + "\n" + tableText(stateRows(program), "<<>><") + "\n";
 
   rows = {{"input", "type", "role", "values"}};
   for (uint64_t i = 0; i < program.input_count; ++i) {
@@ -91,6 +127,8 @@ std::string descent::describeText(const descent_program &program) {
     rows.push_back({what, formatBytes(bytes).text});
   };
   add("parameters", memory.parameters);
+  if (memory.working_copies)
+    add("  working copies", memory.working_copies);
   add("gradients", memory.gradients);
   add("optimizer state", memory.optimizer);
   add("activations", memory.activations);
@@ -109,9 +147,18 @@ std::string descent::describeText(const descent_program &program) {
   }
   text += tableText(rows, "<>>><") + "\n";
 
+  std::vector<std::vector<std::string>> precision = {{"precision", ""}};
   rows = {{"recipe", ""}};
-  for (uint64_t i = 0; i < program.setting_count; ++i)
-    rows.push_back({program.settings[i].key, program.settings[i].value});
+  for (uint64_t i = 0; i < program.setting_count; ++i) {
+    std::string_view key = program.settings[i].key;
+    if (key.starts_with(precisionPrefix))
+      precision.push_back(
+          {std::string(key.substr(precisionPrefix.size())), program.settings[i].value});
+    else
+      rows.push_back({std::string(key), program.settings[i].value});
+  }
+  if (precision.size() > 1)
+    text += tableText(precision, "<<") + "\n";
   return text + tableText(rows, "<<");
 }
 
@@ -144,6 +191,7 @@ std::string descent::describeJson(const descent_program &program) {
                     {"optimizer_bytes", memory.optimizer},
                     {"activations_bytes", memory.activations},
                     {"workspace_bytes", memory.workspace},
+                    {"working_copies_bytes", memory.working_copies},
                     {"thread_scratch_bytes", memory.thread_scratch}};
   root["parameters"] = ordered_json::array();
   for (uint64_t i = 0; i < program.parameter_count; ++i) {
@@ -159,6 +207,7 @@ std::string descent::describeJson(const descent_program &program) {
   root["states"] = ordered_json::array();
   for (uint64_t i = 0; i < program.state_count; ++i) {
     ordered_json item = tensorJson(program.states[i].tensor);
+    item["initial"] = program.states[i].initial;
     if (program.states[i].parameter >= 0)
       item["parameter"] = program.parameters[program.states[i].parameter].tensor.name;
     root["states"].push_back(item);
@@ -184,9 +233,15 @@ std::string descent::describeJson(const descent_program &program) {
                                {"flops", kernel.flops},
                                {"bytes", kernel.bytes}});
   }
+  root["precision"] = ordered_json::object();
   root["settings"] = ordered_json::object();
-  for (uint64_t i = 0; i < program.setting_count; ++i)
+  for (uint64_t i = 0; i < program.setting_count; ++i) {
+    std::string_view key = program.settings[i].key;
+    if (key.starts_with(precisionPrefix))
+      root["precision"][std::string(key.substr(precisionPrefix.size()))] =
+          program.settings[i].value;
     root["settings"][program.settings[i].key] = program.settings[i].value;
+  }
   // Names may be any bytes; JSON is text.
   return root.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -47,7 +47,9 @@ size_t descent::formatMetrics(const StepMetrics &metrics, char *out, size_t size
   line.add(",\"step_ms\":{:.3f}", metrics.stepMilliseconds);
   line.add(",\"{}\":{:.1f}", metrics.itemsAreTokens ? "tokens_per_second" : "samples_per_second",
            metrics.itemsPerSecond);
-  if (metrics.skipped)
+  if (metrics.lossScale)
+    line.number("loss_scale", *metrics.lossScale);
+  if (metrics.skipped || metrics.lossScale)
     line.add(",\"skipped\":{}", metrics.skipped);
   if (metrics.validation) {
     line.number("validation_loss", metrics.validation->loss);

@@ -8,9 +8,11 @@
 //   lr, grad_norm      as the compiled step reports them
 //   step_ms            filling the batch and the step, without validation and saving
 //   tokens_per_second  for language data, else samples_per_second
-//   skipped            number of steps of this run so far that changed nothing (only when there are
-//   any) validation_loss, validation_accuracy   in the objects of steps after which the model was
-//   validated
+//   loss_scale         that the step used, where the loss is scaled
+//   skipped            number of steps of this run so far that changed nothing; only when there are
+//                      any or the loss is scaled
+//   validation_loss, validation_accuracy   in the objects of steps after which the model was
+//                      validated
 //
 // Numbers that JSON lacks (NaN, inf) are null.
 //
@@ -35,6 +37,7 @@ struct StepMetrics {
   double stepMilliseconds = 0;
   double itemsPerSecond = 0;
   bool itemsAreTokens = false;
+  std::optional<float> lossScale;
   int64_t skipped = 0;
   const Validation *validation = nullptr;
 };

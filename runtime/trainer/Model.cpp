@@ -1,6 +1,7 @@
 //===- Model.cpp - A compiled program with its memory ---------------------------------------===//
 #include "runtime/trainer/Model.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Narrow.h"
 #include "runtime/core/Philox.h"
 #include "runtime/core/Program.h"
 #include "runtime/trainer/Checkpoint.h"
@@ -10,12 +11,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <vector>
 
 using namespace descent;
 
 Model::Model(const descent_program &program, int threads, bool profile)
-    : program(program), batch(batchSize(program)), arena(program.memory, threads),
-      context(program, arena, threads, profile), stepFunction(findFunction(program, "step")),
+    : program(program), batch(batchSize(program)), stepFunction(findFunction(program, "step")),
+      arena(program.memory, threads), context(program, arena, threads, profile),
       evaluateFunction(findFunction(program, "evaluate")),
       refreshFunction(lookFunction(program, "refresh")) {
   auto place = [&](const descent_function &function, const char *name) {
@@ -50,37 +53,57 @@ static void fillState(const descent_state &state, uint8_t *data) {
     return fill(static_cast<int64_t>(state.initial));
   case DESCENT_I1:
     return fill(static_cast<uint8_t>(state.initial != 0));
-  default: // Narrow types start at zero or at a value whose upper half is all of it.
-    if (state.initial == 0.0)
-      return fill(static_cast<uint16_t>(0));
-    if (state.tensor.dtype == DESCENT_BF16) {
-      float wide = static_cast<float>(state.initial);
-      uint32_t bits;
-      std::memcpy(&bits, &wide, sizeof bits);
-      if (!(bits & 0xFFFF))
-        return fill(static_cast<uint16_t>(bits >> 16));
+  case DESCENT_BF16:
+    return fill(floatToBrain(static_cast<float>(state.initial)));
+  default:
+    if (state.initial == 0.0) {
+      std::memset(data, 0, state.tensor.bytes);
+      return;
     }
     throw Error(fmt::format("state '{}' of type {} cannot start at {}", state.tensor.name,
                             dtypeName(state.tensor.dtype), state.initial));
   }
 }
 
+/// Calls make(first, count, floats) for the elements of a parameter, all at once where they are
+/// stored as floats. For bf16 it is called piece by piece, since the floats have no room in the
+/// arena, and what it makes is rounded.
+template <typename Make>
+static void makeFloats(const descent_tensor &tensor, uint8_t *data, Make make) {
+  int64_t count = static_cast<int64_t>(tensor.bytes / elementBytes(tensor.dtype));
+  if (tensor.dtype == DESCENT_F32) {
+    make(0, count, reinterpret_cast<float *>(data));
+    return;
+  }
+  constexpr int64_t piece = 1 << 16; // A multiple of four, as the random numbers ask.
+  std::vector<float> floats(std::min(piece, count));
+  uint16_t *narrow = reinterpret_cast<uint16_t *>(data);
+  for (int64_t first = 0; first < count; first += piece) {
+    int64_t part = std::min(piece, count - first);
+    make(first, part, floats.data());
+    std::transform(floats.begin(), floats.begin() + part, narrow + first, floatToBrain);
+  }
+}
+
 void Model::initialize(uint64_t seed) {
   for (uint64_t i = 0; i < program.parameter_count; ++i) {
     const descent_parameter &parameter = program.parameters[i];
-    float *data = reinterpret_cast<float *>(at(parameter.tensor));
-    int64_t count = static_cast<int64_t>(parameter.tensor.bytes / sizeof(float));
-    switch (parameter.initializer) {
-    case DESCENT_INIT_CONSTANT:
-      std::fill_n(data, count, static_cast<float>(parameter.a));
-      break;
-    case DESCENT_INIT_NORMAL:
-      fillNormal(data, count, seed, parameter.tensor.name, parameter.a, parameter.b);
-      break;
-    case DESCENT_INIT_UNIFORM:
-      fillUniform(data, count, seed, parameter.tensor.name, parameter.a, parameter.b);
-      break;
-    }
+    const char *name = parameter.tensor.name;
+    double a = parameter.a, b = parameter.b;
+    makeFloats(parameter.tensor, at(parameter.tensor),
+               [&](int64_t first, int64_t count, float *out) {
+                 switch (parameter.initializer) {
+                 case DESCENT_INIT_CONSTANT:
+                   std::fill_n(out, count, static_cast<float>(a));
+                   break;
+                 case DESCENT_INIT_NORMAL:
+                   fillNormal(out, count, seed, name, a, b, first);
+                   break;
+                 case DESCENT_INIT_UNIFORM:
+                   fillUniform(out, count, seed, name, a, b, first);
+                   break;
+                 }
+               });
   }
   for (uint64_t i = 0; i < program.state_count; ++i)
     fillState(program.states[i], at(program.states[i].tensor));
@@ -125,10 +148,23 @@ void Model::loadWeights(const SafetensorsReader &file, std::string &note) {
   if (differences.any())
     note = fmt::format("entries of {} that model '{}' has no use for:{}", file.path(), program.name,
                        differences.text());
+  std::map<std::pair<std::string, int32_t>, int> converted; // by types
   for (uint64_t i = 0; i < program.parameter_count; ++i) {
     const descent_tensor &tensor = program.parameters[i].tensor;
     std::string name = safetensorsName(tensor.name);
-    file.readFloats(name, file.entries().at(name), reinterpret_cast<float *>(at(tensor)));
+    const SafetensorsEntry &entry = file.entries().at(name);
+    makeFloats(tensor, at(tensor), [&](int64_t first, int64_t count, float *out) {
+      file.readFloats(name, entry, static_cast<uint64_t>(first), static_cast<uint64_t>(count), out);
+    });
+    if (entry.dtype != safetensorsDtype(tensor.dtype))
+      ++converted[{entry.dtype, tensor.dtype}];
+  }
+  for (const auto &[types, count] : converted) {
+    const auto &[from, to] = types;
+    bool exact = to == DESCENT_F32 && from != "F64";
+    note += fmt::format("{}{}: {} of {} parameters are {} there and {} here, {}",
+                        note.empty() ? "" : "\n", file.path(), count, program.parameter_count, from,
+                        dtypeName(to), exact ? "which loses nothing" : "rounded to nearest even");
   }
 }
 

@@ -48,9 +48,9 @@ public:
   StepResult step();
   EvaluateResult evaluate();
 
-  /// Parameters from a weight file. Missing or reshaped ones make it throw Error with the whole
-  /// list; other entries are ignored and named in `note`, apart from the optimizer state of a
-  /// checkpoint.
+  /// Parameters from a weight file, converted where the file has another float type. Missing or
+  /// reshaped ones make it throw Error with the whole list; other entries are ignored and named in
+  /// `note`, apart from the optimizer state of a checkpoint, and so are conversions.
   void loadWeights(const SafetensorsReader &file, std::string &note);
 
   /// Writes the parameters, with `vocabulary` (may be empty) in the metadata.
@@ -64,6 +64,7 @@ public:
 
   const descent_program &program;
   const int64_t batch;
+  const descent_function &stepFunction;
 
 private:
   Arena arena;
@@ -72,7 +73,7 @@ public:
   descent_context context;
 
 private:
-  const descent_function &stepFunction, &evaluateFunction;
+  const descent_function &evaluateFunction;
   const descent_function *refreshFunction; // Null without working copies.
   const float *stepLossSum, *stepLossWeight, *gradientNorm, *learningRate, *unscale = nullptr;
   const uint8_t *committed;

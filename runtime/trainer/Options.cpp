@@ -59,6 +59,16 @@ static CLI::Validator between(int64_t low, int64_t high) {
       "");
 }
 
+static CLI::Validator oneOf(const char *first, const char *second) {
+  return CLI::Validator(
+      [=](std::string &text) {
+        return text == first || text == second
+                   ? std::string()
+                   : fmt::format("{} is neither {} nor {}", text, first, second);
+      },
+      "");
+}
+
 static CLI::Validator atLeast(int64_t low) { return between(low, INT64_MAX); }
 
 /// Any 64 bits; the library would take -1 for the largest of them.
@@ -99,7 +109,7 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
   if (options.threads < 1)
     options.threads = defaultThreads();
 
-  std::string describe;
+  std::string describe, onNonfinite, injection;
   bool noShuffle = false, version = false;
   CLI::App app(
       fmt::format("Trains the model '{}', compiled by {}.", program.name, program.compiler));
@@ -169,6 +179,16 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
   app.add_option("--dump-gradients", options.dumpGradients,
                  "Write the first step's gradients of the mean loss, before clipping")
       ->type_name("F.safetensors");
+  app.add_option("--on-nonfinite", onNonfinite,
+                 "After a loss or gradient that is not finite: skip the step, or stop (default: "
+                 "skip with a dynamic loss scale, else stop)")
+      ->check(oneOf("skip", "stop"))
+      ->type_name("skip|stop");
+  app.add_flag("--find-nonfinite", options.findNonfinite,
+               "Name the first op and value that is not finite for each step that is skipped");
+  app.add_option("--inject-nonfinite", injection,
+                 "Put an inf into a gradient of that step, to see what happens")
+      ->type_name("STEP[:PARAMETER]");
   app.add_flag("--profile", options.profile, "Print the time of each kernel at the end");
   app.add_flag("--describe{text}", describe,
                "Print parameters, inputs, memory and kernels and exit; =json for programs");
@@ -251,6 +271,10 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
     options.action = Options::Action::Sample;
     return options;
   }
+  if (!onNonfinite.empty())
+    options.onNonfinite = onNonfinite == "skip" ? OnNonfinite::Skip : OnNonfinite::Stop;
+  if (!injection.empty())
+    options.injection = parseInjection(injection, program);
   if (options.steps < 0 && !options.epochs)
     usage("the recipe has no schedule.steps; give --steps N or --epochs N", name);
   if (options.steps == 0 && !options.epochs && !options.dumpGradients.empty())

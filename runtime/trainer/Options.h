@@ -2,6 +2,8 @@
 #ifndef DESCENT_RUNTIME_TRAINER_OPTIONS_H
 #define DESCENT_RUNTIME_TRAINER_OPTIONS_H
 
+#include "runtime/trainer/Nonfinite.h"
+
 #include "descent/abi.h"
 
 #include <cstdint>
@@ -27,6 +29,9 @@ struct Options {
   int64_t validateEvery = 500;    ///< 0: only at the end
   int threads = 1;
   std::string exportFile, initFrom, dumpGradients;
+  std::optional<OnNonfinite> onNonfinite; ///< default: Skip where the loss scale is dynamic
+  bool findNonfinite = false;
+  Injection injection;
 
   // For `sample`.
   std::string prompt;

@@ -65,8 +65,11 @@ void Progress::show(const StepMetrics &metrics) {
   };
   if (lineOpen)
     add("\r\033[K");
-  add("step {}/{}  loss {:.4f}  lr {:.2e}  grad norm {:.3f}  {:.1f} ms", metrics.step, totalSteps,
-      metrics.loss, metrics.learningRate, metrics.gradientNorm, metrics.stepMilliseconds);
+  add("step {}/{}  loss {:.4f}  lr {:.2e}  grad norm {:.3f}", metrics.step, totalSteps,
+      metrics.loss, metrics.learningRate, metrics.gradientNorm);
+  if (metrics.lossScale)
+    add("  scale {:g}", *metrics.lossScale);
+  add("  {:.1f} ms", metrics.stepMilliseconds);
   add("  {:.0f} {}/s", metrics.itemsPerSecond, metrics.itemsAreTokens ? "tokens" : "samples");
   if (metrics.validation) {
     add("  validation loss {:.4f}", metrics.validation->loss);

@@ -8,6 +8,7 @@
 #include "runtime/trainer/Safetensors.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/File.h"
+#include "runtime/core/Narrow.h"
 #include "runtime/core/Program.h"
 
 #include "descent/abi.h"
@@ -192,37 +193,18 @@ void SafetensorsReader::read(const SafetensorsEntry &entry, void *out) const {
   readAt(dataStart + entry.begin, out, entry.end - entry.begin);
 }
 
-static float halfToFloat(uint16_t half) {
-  uint32_t sign = (half & 0x8000u) << 16, exponent = (half >> 10) & 0x1F, fraction = half & 0x3FF;
-  if (exponent == 0) { // Zero or subnormal: fraction * 2^-24 is exact.
-    float value = static_cast<float>(fraction) * 0x1p-24f;
-    return sign ? -value : value;
-  }
-  uint32_t bits = sign | (exponent == 31 ? 0xFFu : exponent + 112) << 23 | fraction << 13;
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-static float brainToFloat(uint16_t brain) {
-  uint32_t bits = static_cast<uint32_t>(brain) << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
 void SafetensorsReader::readFloats(const std::string &name, const SafetensorsEntry &entry,
-                                   float *out) const {
-  if (entry.dtype == "F32")
-    return read(entry, out);
-  if (entry.dtype != "F16" && entry.dtype != "BF16" && entry.dtype != "F64")
+                                   uint64_t first, uint64_t count, float *out) const {
+  if (!isFloat(entry))
     throw Error(fmt::format("{}: '{}' has type {}; weights may be F32, F16, BF16 or F64", fileName,
                             name, entry.dtype));
-  uint64_t width = fileElementBytes(entry.dtype), count = (entry.end - entry.begin) / width;
+  uint64_t width = fileElementBytes(entry.dtype), start = dataStart + entry.begin + first * width;
+  if (entry.dtype == "F32")
+    return readAt(start, out, count * width);
   alignas(8) char buffer[1 << 15];
   for (uint64_t done = 0; done < count;) {
     uint64_t part = std::min<uint64_t>(count - done, sizeof buffer / width);
-    readAt(dataStart + entry.begin + done * width, buffer, part * width);
+    readAt(start + done * width, buffer, part * width);
     for (uint64_t i = 0; i < part; ++i) {
       if (width == 8) {
         double value;
@@ -236,6 +218,11 @@ void SafetensorsReader::readFloats(const std::string &name, const SafetensorsEnt
     }
     done += part;
   }
+}
+
+bool descent::isFloat(const SafetensorsEntry &entry) {
+  return entry.dtype == "F32" || entry.dtype == "F16" || entry.dtype == "BF16" ||
+         entry.dtype == "F64";
 }
 
 static uint32_t crc(uint32_t value, const void *data, size_t size) {

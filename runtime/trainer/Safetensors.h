@@ -27,6 +27,9 @@ struct SafetensorsEntry {
 /// "F32 [4, 3]".
 std::string typeText(const SafetensorsEntry &entry);
 
+/// Whether weights may be of that type: F32, F16, BF16 or F64.
+bool isFloat(const SafetensorsEntry &entry);
+
 /// The file's spelling of an enum descent_dtype.
 const char *safetensorsDtype(int32_t dtype);
 
@@ -52,8 +55,10 @@ public:
 
   /// Reads the bytes of an entry to `out`.
   void read(const SafetensorsEntry &entry, void *out) const;
-  /// Reads an entry of type F32, F16, BF16 or F64 as floats; throws for other types.
-  void readFloats(const std::string &name, const SafetensorsEntry &entry, float *out) const;
+  /// Reads `count` elements from the one at `first` on, of an entry of type F32, F16, BF16 or F64,
+  /// as floats; throws for other types.
+  void readFloats(const std::string &name, const SafetensorsEntry &entry, uint64_t first,
+                  uint64_t count, float *out) const;
 
   /// Compares the checksum in the metadata with the file's bytes; throws Error if they differ or
   /// there is none.

@@ -14,9 +14,11 @@
 #include "runtime/trainer/Batches.h"
 #include "runtime/trainer/Checkpoint.h"
 #include "runtime/trainer/Describe.h"
+#include "runtime/trainer/Inspect.h"
 #include "runtime/trainer/Log.h"
 #include "runtime/trainer/Metrics.h"
 #include "runtime/trainer/Model.h"
+#include "runtime/trainer/Nonfinite.h"
 #include "runtime/trainer/Options.h"
 #include "runtime/trainer/Progress.h"
 #include "runtime/trainer/Run.h"
@@ -34,9 +36,6 @@
 using namespace descent;
 using Clock = std::chrono::steady_clock;
 
-/// Steps in a row that may change nothing before the run is called off.
-static constexpr int64_t maximumSkipsInARow = 100;
-
 static bool isDue(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
 namespace {
@@ -45,14 +44,15 @@ class Training {
 public:
   Training(const descent_program &program, const Settings &settings, const Options &options)
       : program(program), settings(settings), options(options),
-        model(program, options.threads, options.profile) {
+        model(program, options.threads, options.profile), lossScale(model, settings),
+        policy(options.onNonfinite.value_or(lossScale.isDynamic() ? OnNonfinite::Skip
+                                                                  : OnNonfinite::Stop)),
+        inspector(model, options.injection) {
     position.batch = model.batch;
     position.shuffle = options.shuffle;
     position.seed = options.seed;
-    for (uint64_t i = 0; i < program.state_count; ++i)
-      if (std::string_view(program.states[i].tensor.name) == DESCENT_UPDATES_STATE &&
-          program.states[i].tensor.dtype == DESCENT_I64)
-        committedSteps = reinterpret_cast<const int64_t *>(model.at(program.states[i].tensor));
+    if (const descent_tensor *updates = findState(program, DESCENT_UPDATES_STATE))
+      committedSteps = reinterpret_cast<const int64_t *>(model.at(*updates));
   }
 
   int run() {
@@ -144,6 +144,7 @@ private:
     tokensPerSample = data->tokensPerSample();
     batches.emplace(model, *data, source.path, position.seed, options.shuffle);
     steps = options.epochs ? *options.epochs * batches->perEpoch() : options.steps;
+    checkInjection();
 
     if (source.validation > 0 || !options.validation.empty()) {
       source.vocabulary = position.vocabulary;
@@ -155,6 +156,14 @@ private:
       validationData = openDataset(program, settings, source);
       validator.emplace(model, *validationData, source.path);
     }
+  }
+
+  void checkInjection() const {
+    int64_t step = options.injection.step;
+    if (step && (step <= position.step || step > steps))
+      throw Error(fmt::format("--inject-nonfinite {}: this run takes the steps {} to {}", step,
+                              position.step + 1, steps),
+                  ExitUsage);
   }
 
   void openFiles() {
@@ -178,14 +187,20 @@ private:
       auto begin = Clock::now();
       int rows = batches->fill(step - 1);
       model.setIteration(position.seed, step - 1);
-      StepResult result = model.step();
+      float scale = lossScale.value();
+      StepResult result = inspector.step(step);
       double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
 
+      NonfinitePolicy::Verdict verdict = policy.judge(result, lossScale.canFall(scale));
+      std::optional<Finding> finding;
+      // Validation would overwrite the batch.
+      if (verdict.isNonfinite() && (verdict.stop || options.findNonfinite))
+        finding = inspector.find(result);
       if (step == position.step + 1 && !options.dumpGradients.empty())
         dumpGradients(result);
       std::optional<Validation> validation;
-      bool last = step == steps, sound = countSkips(result);
-      if (sound && validator && (last || isDue(step, options.validateEvery)))
+      bool last = step == steps;
+      if (!verdict.stop && validator && (last || isDue(step, options.validateEvery)))
         validation = validator->run();
 
       StepMetrics line;
@@ -196,12 +211,16 @@ private:
       line.stepMilliseconds = seconds * 1e3;
       line.itemsAreTokens = tokensPerSample > 0;
       line.itemsPerSecond = rows * std::max<int64_t>(tokensPerSample, 1) / seconds;
-      line.skipped = committedSteps ? step - *committedSteps : 0;
+      if (lossScale.isOn())
+        line.lossScale = scale;
+      line.skipped = lossScale.skippedSteps().value_or(committedSteps ? step - *committedSteps : 0);
       line.validation = validation ? &*validation : nullptr;
       metrics->write(line);
       progress.show(line);
-      if (!sound || !result.committed)
-        reportSkip(step, result, savedStep, progress);
+      if (verdict.cause != NonfinitePolicy::Cause::None) {
+        progress.endLine();
+        reportSkip(step, skipText(verdict, result, lossScale, scale), verdict, finding, savedStep);
+      }
 
       int signal = stopSignal();
       if (last || signal || isDue(step, options.checkpointEvery)) {
@@ -225,29 +244,20 @@ private:
     return ExitDone;
   }
 
-  /// False if the loss says that the run cannot go on.
-  bool countSkips(const StepResult &result) {
-    skipsInARow = result.committed ? 0 : skipsInARow + 1;
-    return result.lossWeight == 0 || std::isfinite(result.lossSum);
-  }
-
   /// Says why a step changed nothing, and ends the run where going on makes no sense.
-  void reportSkip(int64_t step, const StepResult &result, int64_t savedStep, Progress &progress) {
-    progress.endLine();
-    std::string saved = savedStep > 0
-                            ? fmt::format("the checkpoint of step {} is the last one", savedStep)
-                            : "there is no checkpoint yet";
-    if (result.lossWeight != 0 && !std::isfinite(result.lossSum))
-      throw Error(fmt::format("step {}: the loss is {}; {}. A lower optimizer.lr, a longer "
-                              "schedule.warmup or optimizer.clip keeps a run "
-                              "finite; data with values that are no numbers never is",
-                              step, result.lossSum, saved));
-    if (result.lossWeight == 0)
-      warn("step {}: no target of the batch counts, nothing was changed", step);
-    else
-      warn("step {}: the gradient's norm is {}, nothing was changed", step, result.gradientNorm);
-    if (skipsInARow >= maximumSkipsInARow)
-      throw Error(fmt::format("{} steps in a row changed nothing; {}", skipsInARow, saved));
+  void reportSkip(int64_t step, const std::string &what, const NonfinitePolicy::Verdict &verdict,
+                  const std::optional<Finding> &finding, int64_t savedStep) {
+    if (verdict.stop)
+      throw Error(fmt::format(
+          "step {}: {}; {}. {}", step, what,
+          savedStep > 0 ? fmt::format("the checkpoint of step {} is the last one", savedStep)
+                        : "there is no checkpoint yet",
+          stopText(verdict, finding ? &*finding : nullptr, lossScale)));
+    warn("step {}: {}", step, what);
+    if (options.findNonfinite && verdict.isNonfinite())
+      note("step {}: {}", step,
+           finding ? "the first value that is not finite is " + finding->text()
+                   : "a second run found no value that is not finite");
   }
 
   void dumpGradients(const StepResult &result) {
@@ -268,9 +278,12 @@ private:
   const Settings &settings;
   const Options &options;
   Model model;
+  LossScale lossScale;
+  NonfinitePolicy policy;
+  Inspector inspector;
   RunPosition position;
   const int64_t *committedSteps = nullptr;
-  int64_t steps = 0, tokensPerSample = 0, skipsInARow = 0;
+  int64_t steps = 0, tokensPerSample = 0;
   double loopSeconds = 0;
   std::unique_ptr<data::Dataset> data, validationData;
   std::optional<Batches> batches;

@@ -42,6 +42,17 @@ TEST(Metrics, OneObjectOnOneLine) {
             "\"skipped\":2,\"validation_loss\":1.5,\"validation_accuracy\":0.25}\n");
 }
 
+// With a loss scale, "no step was skipped" is news too.
+TEST(Metrics, ScaledRunsSayScaleAndSkips) {
+  StepMetrics metrics = stepNumber(7);
+  metrics.lossScale = 65536.0f;
+  EXPECT_NE(lineOf(metrics).find(",\"loss_scale\":65536,\"skipped\":0}"), std::string::npos)
+      << lineOf(metrics);
+  metrics.lossScale = 0.5f;
+  metrics.skipped = 3;
+  EXPECT_NE(lineOf(metrics).find(",\"loss_scale\":0.5,\"skipped\":3}"), std::string::npos);
+}
+
 // JSON has no NaN.
 TEST(Metrics, NotANumberIsNull) {
   StepMetrics metrics = stepNumber(1);

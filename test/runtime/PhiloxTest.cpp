@@ -31,6 +31,10 @@ TEST(Philox, ElementsDoNotDependOnTheCount) {
   fillNormal(small.data(), 5, 7, "w", 0, 1);
   fillNormal(large.data(), 50001, 7, "w", 0, 1);
   EXPECT_TRUE(std::equal(small.begin(), small.end(), large.begin()));
+  // Nor on where the fill begins.
+  fillNormal(small.data(), 5, 7, "w", 0, 1, 40000);
+  EXPECT_TRUE(std::equal(small.begin(), small.end(), large.begin() + 40000));
+  fillNormal(small.data(), 5, 7, "w", 0, 1);
   std::vector<float> other(5);
   fillNormal(other.data(), 5, 7, "v", 0, 1);
   EXPECT_NE(small, other);

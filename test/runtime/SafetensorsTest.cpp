@@ -164,22 +164,25 @@ TEST_F(Safetensors, WidensHalfAndBrainFloats) {
       data);
   SafetensorsReader reader(path);
   float out[6];
-  reader.readFloats("h", reader.entries().at("h"), out);
+  reader.readFloats("h", reader.entries().at("h"), 0, 6, out);
   EXPECT_EQ(out[0], 1.0f);
   EXPECT_EQ(out[1], -2.0f);
   EXPECT_EQ(out[2], 0x1p-24f);
   EXPECT_EQ(out[3], 65504.0f);
   EXPECT_EQ(out[4], INFINITY);
   EXPECT_TRUE(std::isnan(out[5]));
-  reader.readFloats("b", reader.entries().at("b"), out);
+  reader.readFloats("h", reader.entries().at("h"), 3, 2, out);
+  EXPECT_EQ(out[0], 65504.0f);
+  EXPECT_EQ(out[1], INFINITY);
+  reader.readFloats("b", reader.entries().at("b"), 0, 3, out);
   EXPECT_EQ(out[0], 1.0f);
   EXPECT_EQ(out[1], -3.140625f);
   EXPECT_EQ(out[2], INFINITY);
-  reader.readFloats("d", reader.entries().at("d"), out);
+  reader.readFloats("d", reader.entries().at("d"), 0, 2, out);
   EXPECT_EQ(out[0], 0.1f);
   EXPECT_EQ(out[1], INFINITY);
 
   put(R"({"i":{"dtype":"I32","shape":[1],"data_offsets":[0,4]}})", "1234");
   SafetensorsReader integers(path);
-  EXPECT_THROW(integers.readFloats("i", integers.entries().at("i"), out), Error);
+  EXPECT_THROW(integers.readFloats("i", integers.entries().at("i"), 0, 1, out), Error);
 }

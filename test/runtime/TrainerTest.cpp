@@ -1,6 +1,7 @@
 //===- TrainerTest.cpp - Model, checkpoints and command line, in process --------------------===//
 #include "runtime/core/Error.h"
 #include "runtime/core/File.h"
+#include "runtime/core/Narrow.h"
 #include "runtime/core/Philox.h"
 #include "runtime/core/Program.h"
 #include "runtime/trainer/Checkpoint.h"
@@ -206,6 +207,135 @@ TEST_F(InFolder, AnotherModelsCheckpointIsRefusedWithItsDifferences) {
   }
 }
 
+namespace {
+
+/// The specimen with parameters in bf16 and no master. Its kernels would misread them; they are
+/// only stored here.
+struct NarrowSpecimen {
+  std::vector<descent_parameter> parameters{specimen.parameters, specimen.parameters + 2};
+  descent_program program = specimen;
+
+  NarrowSpecimen() {
+    for (descent_parameter &parameter : parameters) {
+      parameter.tensor.dtype = DESCENT_BF16;
+      parameter.tensor.bytes /= 2;
+    }
+    program.parameters = parameters.data();
+    checkProgram(program);
+  }
+};
+
+std::vector<uint16_t> narrowWeights(const Model &model) {
+  const uint16_t *w = reinterpret_cast<uint16_t *>(model.at(specimen.parameters[0].tensor));
+  return {w, w + 3};
+}
+
+} // namespace
+
+TEST_F(InFolder, NarrowParametersAreRoundedFromTheSameValues) {
+  Model wide(specimen, 1, false);
+  wide.initialize(9);
+  const float *w = reinterpret_cast<float *>(wide.at(specimen.parameters[0].tensor));
+  std::vector<uint16_t> rounded = {floatToBrain(w[0]), floatToBrain(w[1]), floatToBrain(w[2])};
+
+  NarrowSpecimen narrow;
+  Model model(narrow.program, 1, false);
+  model.initialize(9);
+  EXPECT_EQ(narrowWeights(model), rounded);
+
+  // Through files, in both directions; the first export is BF16.
+  model.exportWeights(folder + "/narrow", "");
+  SafetensorsReader file(folder + "/narrow");
+  EXPECT_EQ(typeText(file.entries().at("w")), "BF16 [3, 1]");
+  std::string note;
+  model.initialize(1);
+  model.loadWeights(file, note);
+  EXPECT_EQ(note, "");
+  EXPECT_EQ(narrowWeights(model), rounded);
+
+  wide.exportWeights(folder + "/wide", "");
+  model.initialize(1);
+  model.loadWeights(SafetensorsReader(folder + "/wide"), note);
+  EXPECT_EQ(narrowWeights(model), rounded);
+  EXPECT_EQ(note, folder + "/wide: 2 of 2 parameters are F32 there and bf16 here, rounded to "
+                           "nearest even");
+
+  note.clear();
+  wide.loadWeights(file, note);
+  EXPECT_EQ(w[0], brainToFloat(rounded[0]));
+  EXPECT_EQ(note, folder + "/narrow: 2 of 2 parameters are BF16 there and f32 here, which loses "
+                           "nothing");
+}
+
+TEST_F(InFolder, NarrowCheckpointsRestoreEveryBit) {
+  NarrowSpecimen narrow;
+  std::vector<descent_state> states(specimen.states, specimen.states + specimen.state_count);
+  states[0].tensor.dtype = DESCENT_BF16;
+  states[0].tensor.bytes = 6;
+  states[0].initial = 1.0f + 3 * 0x1p-8f;
+  narrow.program.states = states.data();
+  Model model(narrow.program, 1, false), other(narrow.program, 1, false);
+  model.initialize(3);
+  EXPECT_EQ(*reinterpret_cast<uint16_t *>(model.at(states[0].tensor)), 0x3F82);
+  Checkpoints checkpoints(model, folder, {.samples = 1, .batch = 8});
+  checkpoints.prepare();
+  checkpoints.save(1);
+  EXPECT_TRUE(loadNewestCheckpoint(other, folder));
+  EXPECT_EQ(persistentBytes(other), persistentBytes(model));
+  SafetensorsReader file(checkpointPath(folder, 1));
+  EXPECT_EQ(typeText(file.entries().at("w")), "BF16 [3, 1]");
+  EXPECT_EQ(typeText(file.entries().at("state/w.momentum")), "BF16 [3, 1]");
+  EXPECT_EQ(typeText(file.entries().at("state/loss_scale")), "F32 []");
+}
+
+// Another precision is told from another model, with the tensors that differ and what can be done.
+TEST_F(InFolder, AnotherPrecisionsCheckpointIsRefusedWithItsDifferences) {
+  Model model(specimen, 1, false);
+  model.initialize(0);
+  Checkpoints checkpoints(model, folder, {.samples = 1, .batch = 8});
+  checkpoints.prepare();
+  checkpoints.save(1);
+  auto expectRefused = [&](const descent_program &program, std::vector<const char *> parts) {
+    Model other(program, 1, false);
+    try {
+      loadNewestCheckpoint(other, folder);
+      ADD_FAILURE() << "accepted";
+    } catch (const Error &error) {
+      std::string text = error.what();
+      for (const char *part : parts)
+        EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+  };
+  NarrowSpecimen narrow;
+  expectRefused(narrow.program, {"of model 'specimen' in another precision",
+                                 "other type: w: the file has F32 [3, 1], the model bf16 [3, 1]",
+                                 "--init-from", "converts the weights"});
+  descent_program unscaled = specimen;
+  unscaled.state_count = 3;
+  expectRefused(unscaled, {"in another precision", "extra: state/loss_scale F32 []",
+                           "extra: state/clean_steps I64 []"});
+}
+
+TEST_F(InFolder, GradientsAreThoseOfTheMeanLossWhateverTheScale) {
+  std::string first;
+  for (float scale : {1.0f, 4096.0f}) {
+    Model model(specimen, 1, false);
+    model.initialize(3);
+    model.refresh();
+    fillInputs(model);
+    *reinterpret_cast<float *>(model.at(*findState(specimen, DESCENT_LOSS_SCALE_STATE))) = scale;
+    StepResult result = model.step();
+    EXPECT_EQ(result.unscale, 1.0f / scale);
+    model.exportGradients(folder + "/g", result);
+    SafetensorsReader file(folder + "/g");
+    std::string bytes(12, 0);
+    file.read(file.entries().at("w"), bytes.data());
+    if (first.empty())
+      first = bytes;
+    EXPECT_EQ(bytes, first) << scale;
+  }
+}
+
 TEST(Options, CommandLineOverRecipeOverDefaults) {
   Options options = parse({});
   EXPECT_EQ(options.steps, 200); // The specimen's recipe.
@@ -224,6 +354,13 @@ TEST(Options, CommandLineOverRecipeOverDefaults) {
   EXPECT_EQ(options.action, Options::Action::Sample);
   EXPECT_EQ(options.topK, 3);
   EXPECT_EQ(options.seed, 2u);
+  EXPECT_FALSE(options.onNonfinite || options.findNonfinite || options.injection.step);
+  options = parse({"--on-nonfinite=stop", "--find-nonfinite", "--inject-nonfinite", "5:b"});
+  EXPECT_EQ(options.onNonfinite, OnNonfinite::Stop);
+  EXPECT_TRUE(options.findNonfinite);
+  EXPECT_EQ(options.injection.step, 5);
+  EXPECT_EQ(options.injection.parameter, &specimen.parameters[1]);
+  EXPECT_EQ(parse({"--on-nonfinite", "skip"}).onNonfinite, OnNonfinite::Skip);
   EXPECT_EQ(parse({"--describe"}).action, Options::Action::Describe);
   EXPECT_EQ(parse({"--describe=json"}).action, Options::Action::DescribeJson);
 }
@@ -238,6 +375,10 @@ TEST(Options, WrongUseHasStatusTwo) {
                                               {"--steps"},
                                               {"what"},
                                               {"--temperature", "1"},
+                                              {"--on-nonfinite", "ignore"},
+                                              {"--on-nonfinite"},
+                                              {"--inject-nonfinite", "0"},
+                                              {"--inject-nonfinite", "2:c"},
                                               {"sample", "--temperature", "-1"},
                                               {"sample", "--samples", "9"}}) {
     try {
