@@ -278,8 +278,9 @@ private:
     for (const char *name : {"loss_sum", "loss_weight", "grad_norm", "learning_rate"})
       requireOutput(step, name, DESCENT_F32);
     requireOutput(step, "committed", DESCENT_I1);
-    if (findOutput(step, "unscale"))
-      requireOutput(step, "unscale", DESCENT_F32);
+    for (const char *name : {"unscale", "loss_scale"})
+      if (findOutput(step, name))
+        requireOutput(step, name, DESCENT_F32);
     const descent_function &evaluate = findFunction(program, "evaluate");
     for (const char *name : {"loss_sum", "loss_weight"})
       requireOutput(evaluate, name, DESCENT_F32);

@@ -54,7 +54,8 @@ enum {
   AtRate = 1344,
   AtUnscale = 1408,
   AtCommitted = 1472, /* i1 */
-  ArenaBytes = 1536
+  AtScaleUsed = 1536, /* f32: the state holds the next step's by then */
+  ArenaBytes = 1600
 };
 
 static uint16_t narrow(float wide) {
@@ -126,6 +127,7 @@ static void decide(void *const *buffers, int64_t first, int64_t last, void *scra
   uint8_t *committed = buffers[9];
   int64_t *updates = buffers[10], *clean = buffers[12], *skipped = buffers[13];
   (void)first, (void)last, (void)scratch;
+  *(float *)buffers[14] = *scale;
   *unscale = (float)(1.0 / *scale);
   float square = 0.0f;
   for (int i = 0; i < ParameterCount; ++i)
@@ -134,7 +136,7 @@ static void decide(void *const *buffers, int64_t first, int64_t last, void *scra
   *rate = 0.05f * (*updates < 10 ? (float)(*updates + 1) / 10.0f : 1.0f);
   *committed = *weight > 0.0f && isfinite(*norm);
   *updates += *committed;
-  *skipped += !*committed;
+  *skipped += *weight > 0.0f && !*committed;
   if (*committed && ++*clean == ScaleInterval) {
     *scale *= 2.0f;
     *clean = 0;
@@ -198,7 +200,7 @@ static const descent_operand decideOperands[] = {
     SLAB(DESCENT_F32),   SCALAR(DESCENT_F32), SCALAR(DESCENT_I64), SCALAR(DESCENT_F32),
     SCALAR(DESCENT_I64), SCALAR(DESCENT_I64), SCALAR(DESCENT_F32), SCALAR(DESCENT_F32),
     SCALAR(DESCENT_F32), SCALAR(DESCENT_I1),  SCALAR(DESCENT_I64), SCALAR(DESCENT_F32),
-    SCALAR(DESCENT_I64), SCALAR(DESCENT_I64)};
+    SCALAR(DESCENT_I64), SCALAR(DESCENT_I64), SCALAR(DESCENT_F32)};
 static const descent_operand updateOperands[] = {
     SLAB(DESCENT_F32),  SCALAR(DESCENT_F32), SCALAR(DESCENT_F32), SCALAR(DESCENT_F32),
     SCALAR(DESCENT_I1), SLAB(DESCENT_F32),   SLAB(DESCENT_F32),   SLAB(DESCENT_F32),
@@ -212,7 +214,7 @@ static const descent_kernel kernels[] = {
     {"gradient_8x3", "gradient of nn.matmul, gradient of nn.add", gradient, Features + 1, 64,
      4.0 * Batch *(Features + 1), 4.0 * Batch *(Features + 1), gradientOperands, 5, 3},
     {"decide", "train.norm, train.schedule, train.scale", decide, 1, 0, 2.0 * ParameterCount,
-     4.0 * ParameterCount, decideOperands, 14, 6},
+     4.0 * ParameterCount, decideOperands, 15, 6},
     {"sgd_32", "train.update w, train.update b", update, ParameterCount / 16, 0,
      4.0 * ParameterCount, 22.0 * ParameterCount, updateOperands, 10, 7},
     {"narrow_32", "nn.cast", copyNarrow, ParameterCount / 16, 0, 0.0, 6.0 * ParameterCount,
@@ -226,7 +228,7 @@ static const char *const lossOutputs[] = {"nn.mse (specimen.mlir:5)", "nn.mse (s
 static const char *const gradientOutputs[] = {"gradient of w", "gradient of b"};
 static const char *const decideOutputs[] = {"train.norm",  "train.schedule", "train.scale",
                                             "train.norm",  "updates",        "loss_scale",
-                                            "clean_steps", "skipped_steps"};
+                                            "clean_steps", "skipped_steps",  "train.scale"};
 static const char *const updateOutputs[] = {"default.parameters", "default.momentum",
                                             "default.working"};
 static const char *const copyOutputs[] = {"default.working"};
@@ -267,11 +269,11 @@ static void step(descent_context *context, uint8_t *arena) {
   void *gradientBuffers[] = {arena + AtX, arena + AtError, arena + AtLossScale, arena + AtGradientW,
                              arena + AtGradientB};
   descent_launch(context, &stepSites[2], gradientBuffers);
-  void *decideBuffers[] = {arena + AtGradientW,  arena + AtLossWeight,  arena + AtUpdates,
-                           arena + AtLossScale,  arena + AtCleanSteps,  arena + AtSkippedSteps,
-                           arena + AtNorm,       arena + AtRate,        arena + AtUnscale,
-                           arena + AtCommitted,  arena + AtUpdates,     arena + AtLossScale,
-                           arena + AtCleanSteps, arena + AtSkippedSteps};
+  void *decideBuffers[] = {arena + AtGradientW,  arena + AtLossWeight,   arena + AtUpdates,
+                           arena + AtLossScale,  arena + AtCleanSteps,   arena + AtSkippedSteps,
+                           arena + AtNorm,       arena + AtRate,         arena + AtUnscale,
+                           arena + AtCommitted,  arena + AtUpdates,      arena + AtLossScale,
+                           arena + AtCleanSteps, arena + AtSkippedSteps, arena + AtScaleUsed};
   descent_launch(context, &stepSites[3], decideBuffers);
   void *updateBuffers[] = {arena + AtGradientW, arena + AtLossWeight, arena + AtRate,
                            arena + AtUnscale,   arena + AtCommitted,  arena + AtW,
@@ -343,6 +345,7 @@ static const descent_tensor stepOutputs[] = {
     {"learning_rate", DESCENT_F32, 0, {0}, AtRate, 4},
     {"committed", DESCENT_I1, 0, {0}, AtCommitted, 1},
     {"unscale", DESCENT_F32, 0, {0}, AtUnscale, 4},
+    {"loss_scale", DESCENT_F32, 0, {0}, AtScaleUsed, 4},
 };
 
 static const descent_tensor evaluateOutputs[] = {
@@ -352,7 +355,7 @@ static const descent_tensor evaluateOutputs[] = {
 };
 
 static const descent_function functions[] = {
-    {"step", step, stepOutputs, 6, stepSites, 5, 3},
+    {"step", step, stepOutputs, 7, stepSites, 5, 3},
     {"evaluate", evaluate, evaluateOutputs, 3, evaluateSites, 2, DESCENT_NO_LAUNCH},
     {"refresh", refresh, 0, 0, refreshSites, 1, DESCENT_NO_LAUNCH},
 };

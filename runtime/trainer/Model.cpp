@@ -31,6 +31,8 @@ Model::Model(const descent_program &program, int threads, bool profile)
   committed = place(stepFunction, "committed");
   if (findOutput(stepFunction, "unscale"))
     unscale = reinterpret_cast<float *>(place(stepFunction, "unscale"));
+  if (findOutput(stepFunction, "loss_scale"))
+    lossScale = reinterpret_cast<float *>(place(stepFunction, "loss_scale"));
   evaluateLossSum = reinterpret_cast<float *>(place(evaluateFunction, "loss_sum"));
   evaluateLossWeight = reinterpret_cast<float *>(place(evaluateFunction, "loss_weight"));
   for (uint64_t i = 0; i < program.input_count; ++i)
@@ -125,8 +127,12 @@ void Model::refresh() {
 
 StepResult Model::step() {
   runFunction(context, stepFunction);
-  return {*stepLossSum,  *stepLossWeight, *gradientNorm,
-          *learningRate, *committed != 0, unscale ? *unscale : 1.0f};
+  StepResult result{*stepLossSum, *stepLossWeight, *gradientNorm, *learningRate, *committed != 0};
+  if (unscale)
+    result.unscale = *unscale;
+  if (lossScale)
+    result.lossScale = *lossScale;
+  return result;
 }
 
 EvaluateResult Model::evaluate() {

@@ -8,6 +8,7 @@
 #include "descent/abi.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace descent {
@@ -21,6 +22,8 @@ struct StepResult {
   bool committed;
   /// What gradients in memory are to be multiplied with: not 1 where the loss is scaled.
   float unscale = 1.0f;
+  /// The loss scale that the step used, where there is one.
+  std::optional<float> lossScale = std::nullopt;
   /// Mean over counted targets. Not a number when nothing was counted.
   float loss() const { return lossSum / lossWeight; }
 };
@@ -75,7 +78,8 @@ public:
 private:
   const descent_function &evaluateFunction;
   const descent_function *refreshFunction; // Null without working copies.
-  const float *stepLossSum, *stepLossWeight, *gradientNorm, *learningRate, *unscale = nullptr;
+  const float *stepLossSum, *stepLossWeight, *gradientNorm, *learningRate, *unscale = nullptr,
+                                                                           *lossScale = nullptr;
   const uint8_t *committed;
   const float *evaluateLossSum, *evaluateLossWeight;
   int32_t *random = nullptr;

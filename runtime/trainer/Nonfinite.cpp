@@ -11,16 +11,10 @@
 
 using namespace descent;
 
-LossScale::LossScale(const Model &model, const Settings &settings) {
-  if (const descent_tensor *state = findState(model.program, DESCENT_LOSS_SCALE_STATE))
-    dynamic = reinterpret_cast<const float *>(model.at(*state));
-  if (const descent_tensor *state = findState(model.program, DESCENT_SKIPPED_STEPS_STATE))
-    skipped = reinterpret_cast<const int64_t *>(model.at(*state));
-  floor = static_cast<float>(settings.real("precision.loss_scale_floor", 1.0));
-  std::string text = settings.text("precision.loss_scale", "none");
-  if (dynamic || text.empty() || text == "none" || text == "dynamic")
-    return;
-  fixed = static_cast<float>(settings.real("precision.loss_scale", 1.0));
+LossScale::LossScale(const Model &model, const Settings &settings)
+    : floor(static_cast<float>(settings.real("precision.loss_scale_floor", 1.0))) {
+  if (const descent_tensor *tensor = findState(model.program, DESCENT_LOSS_SCALE_STATE))
+    state = reinterpret_cast<const float *>(model.at(*tensor));
 }
 
 NonfinitePolicy::Verdict NonfinitePolicy::judge(const StepResult &result, bool scaleCanFall) {
@@ -54,7 +48,7 @@ std::string Finding::text() const {
 }
 
 std::string descent::skipText(const NonfinitePolicy::Verdict &verdict, const StepResult &result,
-                              const LossScale &scale, float used) {
+                              const LossScale &scale) {
   using Cause = NonfinitePolicy::Cause;
   std::string text;
   if (verdict.cause == Cause::NoTargets)
@@ -66,13 +60,13 @@ std::string descent::skipText(const NonfinitePolicy::Verdict &verdict, const Ste
   if (!result.committed)
     text += ", nothing was changed";
   if (verdict.isNonfinite() && scale.isDynamic())
-    text += fmt::format("; the loss scale {} {:g}", scale.value() == used ? "stays" : "becomes",
-                        scale.value());
+    text += fmt::format("; the loss scale {} {:g}",
+                        scale.next() == result.lossScale ? "stays" : "becomes", scale.next());
   return text;
 }
 
-std::string descent::stopText(const NonfinitePolicy::Verdict &verdict, const Finding *finding,
-                              const LossScale &scale) {
+std::string descent::stopText(const NonfinitePolicy::Verdict &verdict, const StepResult &result,
+                              const Finding *finding, const LossScale &scale) {
   std::string text;
   if (verdict.skips >= NonfinitePolicy::maximumSkips)
     text = fmt::format("{} steps in a row changed nothing. ", verdict.skips);
@@ -99,7 +93,7 @@ std::string descent::stopText(const NonfinitePolicy::Verdict &verdict, const Fin
   if (finding && finding->isHalf)
     text += "f16 ends at 65504: precision.compute = \"bf16\", or an override that gives this op "
             "another type, holds larger values. ";
-  bool fixedScale = scale.isOn() && !scale.isDynamic() && scale.value() > 1.0f;
+  bool fixedScale = !scale.isDynamic() && result.lossScale.value_or(1.0f) > 1.0f;
   return text + fmt::format("{} lower optimizer.lr, a longer schedule.warmup or optimizer.clip "
                             "keeps a run finite; data with values that are no numbers never is.",
                             fixedScale ? "A smaller precision.loss_scale, a" : "A");

@@ -22,26 +22,21 @@ namespace descent {
 
 class Settings;
 
-/// The loss scale of a program: whether it has one, and where it stands.
+/// The loss scale of a program between two steps; a step says itself which one it used.
 class LossScale {
 public:
   LossScale(const Model &model, const Settings &settings);
 
-  bool isOn() const { return dynamic || fixed; }
-  bool isDynamic() const { return dynamic != nullptr; }
-  /// The scale that the next step will use; 1 without scaling.
-  float value() const { return dynamic ? *dynamic : fixed.value_or(1.0f); }
-  /// Whether a gradient that overflowed under this scale may fit under the next.
-  bool canFall(float scale) const { return dynamic && scale > floor; }
-  /// Steps that changed nothing, as the program counts them.
-  std::optional<int64_t> skippedSteps() const {
-    return skipped ? std::optional(*skipped) : std::nullopt;
+  bool isDynamic() const { return state != nullptr; }
+  /// The scale that the next step will use, where it is dynamic; else 1.
+  float next() const { return state ? *state : 1.0f; }
+  /// Whether a gradient that overflowed in this step may fit in the next.
+  bool canFall(const StepResult &result) const {
+    return state && result.lossScale && *result.lossScale > floor;
   }
 
 private:
-  const float *dynamic = nullptr;
-  const int64_t *skipped = nullptr;
-  std::optional<float> fixed;
+  const float *state = nullptr;
   float floor = 1.0f;
 };
 
@@ -71,8 +66,7 @@ public:
     bool isNonfinite() const { return cause == Cause::Loss || cause == Cause::Gradient; }
   };
 
-  /// To be called once a step. `scaleCanFall`: see LossScale::canFall, for the scale that the step
-  /// used.
+  /// To be called once a step. `scaleCanFall`: see LossScale::canFall.
   Verdict judge(const StepResult &result, bool scaleCanFall);
 
 private:
@@ -101,13 +95,13 @@ struct Finding {
 };
 
 /// What a step did to the run: "the gradient's norm is inf, nothing was changed; the loss scale
-/// becomes 32768". `used` is the scale that the step used.
+/// becomes 32768".
 std::string skipText(const NonfinitePolicy::Verdict &verdict, const StepResult &result,
-                     const LossScale &scale, float used);
+                     const LossScale &scale);
 
 /// Why this step is the last one, and what may keep the next run finite: sentences.
-std::string stopText(const NonfinitePolicy::Verdict &verdict, const Finding *finding,
-                     const LossScale &scale);
+std::string stopText(const NonfinitePolicy::Verdict &verdict, const StepResult &result,
+                     const Finding *finding, const LossScale &scale);
 
 /// What --inject-nonfinite asks for: an inf in element 0 of a gradient, in one step.
 struct Injection {

@@ -187,11 +187,10 @@ private:
       auto begin = Clock::now();
       int rows = batches->fill(step - 1);
       model.setIteration(position.seed, step - 1);
-      float scale = lossScale.value();
       StepResult result = inspector.step(step);
       double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
 
-      NonfinitePolicy::Verdict verdict = policy.judge(result, lossScale.canFall(scale));
+      NonfinitePolicy::Verdict verdict = policy.judge(result, lossScale.canFall(result));
       std::optional<Finding> finding;
       // Validation would overwrite the batch.
       if (verdict.isNonfinite() && (verdict.stop || options.findNonfinite))
@@ -211,15 +210,14 @@ private:
       line.stepMilliseconds = seconds * 1e3;
       line.itemsAreTokens = tokensPerSample > 0;
       line.itemsPerSecond = rows * std::max<int64_t>(tokensPerSample, 1) / seconds;
-      if (lossScale.isOn())
-        line.lossScale = scale;
-      line.skipped = lossScale.skippedSteps().value_or(committedSteps ? step - *committedSteps : 0);
+      line.lossScale = result.lossScale;
+      line.skipped = committedSteps ? step - *committedSteps : 0;
       line.validation = validation ? &*validation : nullptr;
       metrics->write(line);
       progress.show(line);
       if (verdict.cause != NonfinitePolicy::Cause::None) {
         progress.endLine();
-        reportSkip(step, skipText(verdict, result, lossScale, scale), verdict, finding, savedStep);
+        reportSkip(step, result, verdict, finding, savedStep);
       }
 
       int signal = stopSignal();
@@ -245,14 +243,15 @@ private:
   }
 
   /// Says why a step changed nothing, and ends the run where going on makes no sense.
-  void reportSkip(int64_t step, const std::string &what, const NonfinitePolicy::Verdict &verdict,
+  void reportSkip(int64_t step, const StepResult &result, const NonfinitePolicy::Verdict &verdict,
                   const std::optional<Finding> &finding, int64_t savedStep) {
+    std::string what = skipText(verdict, result, lossScale);
     if (verdict.stop)
       throw Error(fmt::format(
           "step {}: {}; {}. {}", step, what,
           savedStep > 0 ? fmt::format("the checkpoint of step {} is the last one", savedStep)
                         : "there is no checkpoint yet",
-          stopText(verdict, finding ? &*finding : nullptr, lossScale)));
+          stopText(verdict, result, finding ? &*finding : nullptr, lossScale)));
     warn("step {}: {}", step, what);
     if (options.findNonfinite && verdict.isNonfinite())
       note("step {}: {}", step,

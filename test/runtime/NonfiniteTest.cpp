@@ -132,29 +132,20 @@ TEST(NonfinitePolicy, SkipGivesTheScaleTimeToFall) {
 //===----------------------------------------------------------------------------------------===//
 
 TEST_F(Specimen, KnowsItsScale) {
-  EXPECT_TRUE(scale.isOn() && scale.isDynamic());
-  EXPECT_EQ(scale.value(), 65536.0f);
-  EXPECT_TRUE(scale.canFall(2.0f));
-  EXPECT_FALSE(scale.canFall(1.0f));
+  EXPECT_TRUE(scale.isDynamic());
+  EXPECT_EQ(scale.next(), 65536.0f);
+  StepResult result = model.step();
+  EXPECT_EQ(result.lossScale, 65536.0f);
+  EXPECT_TRUE(scale.canFall(result));
+  result.lossScale = 1.0f;
+  EXPECT_FALSE(scale.canFall(result)); // The default floor.
 
-  // Without the states the recipe decides.
   descent_program program = specimen;
-  program.state_count = 3;
-  Model plain(program, 1, false);
-  for (const char *off : {"none", ""}) {
-    descent_setting setting = {"precision.loss_scale", off};
-    program.settings = &setting;
-    program.setting_count = 1;
-    LossScale none(plain, Settings(program));
-    EXPECT_FALSE(none.isOn());
-    EXPECT_EQ(none.value(), 1.0f);
-  }
-  descent_setting setting = {"precision.loss_scale", "1024.0"};
-  program.settings = &setting;
-  LossScale fixed(plain, Settings(program));
-  EXPECT_TRUE(fixed.isOn());
-  EXPECT_FALSE(fixed.isDynamic() || fixed.canFall(1024.0f));
-  EXPECT_EQ(fixed.value(), 1024.0f);
+  program.state_count = 3; // A static scale has no state.
+  Model fixed(program, 1, false);
+  result.lossScale = 1024.0f;
+  EXPECT_FALSE(LossScale(fixed, settings).isDynamic());
+  EXPECT_FALSE(LossScale(fixed, settings).canFall(result));
 }
 
 TEST_F(Specimen, ASkippedStepIsAtomicAndHalvesTheScale) {
@@ -164,12 +155,12 @@ TEST_F(Specimen, ASkippedStepIsAtomicAndHalvesTheScale) {
   std::string before = committedBytes();
   EXPECT_FALSE(inspector.step(3).committed);
   EXPECT_EQ(committedBytes(), before);
-  EXPECT_EQ(scale.value(), 32768.0f);
+  EXPECT_EQ(scale.next(), 32768.0f);
   EXPECT_EQ(state<int64_t>("clean_steps"), 0);
-  EXPECT_EQ(scale.skippedSteps(), 1);
+  EXPECT_EQ(state<int64_t>("skipped_steps"), 1);
   EXPECT_TRUE(inspector.step(4).committed);
   EXPECT_NE(committedBytes(), before);
-  EXPECT_EQ(scale.value(), 32768.0f);
+  EXPECT_EQ(scale.next(), 32768.0f);
 }
 
 TEST_F(Specimen, TheScaleFallsUntilGradientsFitAndGrowsAgain) {
@@ -178,19 +169,19 @@ TEST_F(Specimen, TheScaleFallsUntilGradientsFitAndGrowsAgain) {
   NonfinitePolicy policy(OnNonfinite::Skip);
   int64_t skips = 0;
   for (StepResult result = inspector.step(1); !result.committed; result = inspector.step(1)) {
-    float used = scale.value() * 2;
-    NonfinitePolicy::Verdict verdict = policy.judge(result, scale.canFall(used));
+    EXPECT_EQ(result.lossScale, scale.next() * 2);
+    NonfinitePolicy::Verdict verdict = policy.judge(result, scale.canFall(result));
     EXPECT_EQ(verdict.cause, Cause::Gradient);
     ASSERT_FALSE(verdict.stop);
     ++skips;
   }
   EXPECT_GT(skips, NonfinitePolicy::maximumIncurable);
-  float found = scale.value();
+  float found = scale.next();
   EXPECT_EQ(found, std::ldexp(65536.0f, static_cast<int>(-skips)));
   std::fill_n(inputY(), 8, 1.0f);
   for (int step = 1; step < 20; ++step)
     model.step();
-  EXPECT_EQ(scale.value(), 2 * found);
+  EXPECT_EQ(scale.next(), 2 * found);
 }
 
 // The scale is a power of two: it changes exponents and no digits.
@@ -274,8 +265,9 @@ TEST_F(Specimen, FindsWhatTheBatchBrought) {
   EXPECT_EQ(finding->tensor, "input 'x'");
   EXPECT_EQ(finding->index, (std::vector<int64_t>{6, 2}));
   EXPECT_TRUE(std::isnan(finding->value));
-  EXPECT_NE(stopText({Cause::Loss, true, 1, 1}, &*finding, scale).find("must leave the data"),
-            std::string::npos);
+  EXPECT_NE(
+      stopText({Cause::Loss, true, 1, 1}, badLoss, &*finding, scale).find("must leave the data"),
+      std::string::npos);
 }
 
 TEST_F(Specimen, FindsWeightsThatAreNoNumbers) {
@@ -361,14 +353,44 @@ TEST(Injection, ReadsStepAndParameter) {
 
 TEST_F(Specimen, SaysWhatASkippedStepDid) {
   NonfinitePolicy::Verdict verdict{Cause::Gradient, false, 1, 0};
-  EXPECT_EQ(skipText(verdict, badGradient, scale, 2 * 65536.0f),
+  StepResult result = badGradient;
+  result.lossScale = 2 * 65536.0f;
+  EXPECT_EQ(skipText(verdict, result, scale),
             "the gradient's norm is inf, nothing was changed; the loss scale becomes 65536");
-  EXPECT_EQ(skipText(verdict, badGradient, scale, 65536.0f),
+  result.lossScale = 65536.0f;
+  EXPECT_EQ(skipText(verdict, result, scale),
             "the gradient's norm is inf, nothing was changed; the loss scale stays 65536");
   verdict.cause = Cause::NoTargets;
-  EXPECT_EQ(skipText(verdict, noTargets, scale, 65536.0f),
+  EXPECT_EQ(skipText(verdict, noTargets, scale),
             "no target of the batch counts, nothing was changed");
   verdict.cause = Cause::Loss;
-  EXPECT_EQ(skipText(verdict, resultOf(NAN, 8, true), scale, 2 * 65536.0f),
-            "the loss is nan; the loss scale becomes 65536");
+  result = resultOf(NAN, 8, true);
+  result.lossScale = 2 * 65536.0f;
+  EXPECT_EQ(skipText(verdict, result, scale), "the loss is nan; the loss scale becomes 65536");
+}
+
+TEST_F(Specimen, SaysWhatMayHelp) {
+  NonfinitePolicy::Verdict verdict{Cause::Gradient, true, 1, 1};
+  StepResult result = badGradient;
+  EXPECT_TRUE(stopText(verdict, result, nullptr, scale)
+                  .starts_with("A second run of the step found no value that is not finite. A "
+                               "lower optimizer.lr"));
+  // A static scale may be too large.
+  descent_program program = specimen;
+  program.state_count = 3;
+  Model fixed(program, 1, false);
+  result.lossScale = 1024.0f;
+  EXPECT_NE(stopText(verdict, result, nullptr, LossScale(fixed, settings))
+                .find("A smaller precision.loss_scale, a lower optimizer.lr"),
+            std::string::npos);
+  // What overflows in f16 may fit into another type.
+  Finding finding;
+  finding.site = &specimen.functions[0].sites[0];
+  finding.isHalf = true;
+  EXPECT_NE(stopText(verdict, result, &finding, scale).find("precision.compute = \"bf16\""),
+            std::string::npos);
+  verdict = {Cause::NoTargets, true, 100, 0};
+  EXPECT_EQ(stopText(verdict, noTargets, nullptr, scale),
+            "100 steps in a row changed nothing. Data whose targets are all ignored teaches "
+            "nothing.");
 }

@@ -145,7 +145,7 @@ typedef struct descent_context descent_context; /* owned by the runtime, opaque 
  * behind, valid until the next call:
  *   "step"      loss_sum, loss_weight, grad_norm, learning_rate (f32), committed (i1), and where
  *               there is a loss scale unscale (f32): stored gradients times this are gradients of
- *               the sum of losses
+ *               the sum of losses, and loss_scale (f32): the scale of this step
  *   "evaluate"  loss_sum, loss_weight, and predictions (the model's output, f32, batch leading)
  *   "refresh"   nothing; exists where narrow working copies of parameters are kept, and computes
  *               them from the parameters. Called whenever parameters were set from outside, before
