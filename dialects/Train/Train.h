@@ -25,8 +25,9 @@ bool matchesPattern(llvm::StringRef name, llvm::StringRef pattern);
 
 /// Row length of a slab; its type is [rows, slabColumns].
 constexpr int64_t slabColumns = 1024;
-/// Members of a slab start at multiples of this many elements (64 bytes).
-constexpr int64_t slabAlignment = 16;
+/// Members of a slab start at multiples of this many elements: 64 bytes in the narrowest type that
+/// slabs have, bf16.
+constexpr int64_t slabAlignment = 32;
 
 } // namespace descent::train
 

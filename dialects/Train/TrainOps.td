@@ -175,10 +175,10 @@ def Train_SlabOp : Train_Op<"slab", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   let summary = "several tensors of one kind and type, contiguous, so that one flat kernel updates them";
   let description = [{
     `members` are symbols of parameters, states or working copies, or for gradients the parameters they belong to. Member i starts at element offsets[i], a
-    multiple of 16; what lies between members is zero and stays zero under every optimizer. The type is [rows, 1024].
+    multiple of 32; what lies between members is zero and stays zero under every optimizer. The type is [rows, 1024].
 
     ```mlir
-    train.slab @decay.m "optimizer" [@w.m, @v.m] at [0, 16] : tensor<1x1024xf32>
+    train.slab @decay.m "optimizer" [@w.m, @v.m] at [0, 32] : tensor<1x1024xf32>
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$category, FlatSymbolRefArrayAttr:$members, DenseI64ArrayAttr:$offsets, TypeAttr:$type);

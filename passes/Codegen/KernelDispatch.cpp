@@ -16,6 +16,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "mlir/IR/Threading.h"
 #include "passes/Codegen/Attention.h"
 #include "passes/Codegen/KernelEmitter.h"
@@ -62,7 +63,8 @@ FailureOr<OwningOpRef<ModuleOp>> descent::generateKernels(ModuleOp program, cons
   MLIRContext *context = program.getContext();
   context->loadDialect<affine::AffineDialect, arith::ArithDialect, func::FuncDialect,
                        linalg::LinalgDialect, math::MathDialect, memref::MemRefDialect,
-                       scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect>();
+                       scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect,
+                       x86vector::X86VectorDialect>();
   SmallVector<exec::KernelOp> kernels(program.getOps<exec::KernelOp>());
   SmallVector<OwningOpRef<ModuleOp>, 0> parts(kernels.size());
   for (auto [part, kernel] : llvm::zip_equal(parts, kernels))

@@ -41,6 +41,11 @@ bool schedule::isView(Operation &op) {
   return fusible && fusible.getFusionClass() == FusionClass::View;
 }
 
+/// Where a member of a slab starts, in bytes.
+static int64_t memberOffset(train::SlabOp slab, int64_t element) {
+  return element * llvm::divideCeil(slab.getTensorType().getElementTypeBitWidth(), 8);
+}
+
 SlabMap::SlabMap(ModuleOp module) {
   for (auto slab : module.getOps<train::SlabOp>()) {
     members[slab.getSymNameAttr()] = {slab.getSymNameAttr(), 0};
@@ -49,7 +54,7 @@ SlabMap::SlabMap(ModuleOp module) {
       continue;
     for (auto [member, offset] :
          llvm::zip(slab.getMembers().getAsRange<FlatSymbolRefAttr>(), slab.getOffsets()))
-      members[member.getAttr()] = {slab.getSymNameAttr(), offset};
+      members[member.getAttr()] = {slab.getSymNameAttr(), memberOffset(slab, offset)};
   }
 }
 
@@ -174,7 +179,8 @@ void Lifetimes::collect(const SlabMap &slabs) {
       auto slab = SymbolTable::lookupNearestSymbolFrom<train::SlabOp>(pack, pack.getSlabAttr());
       places[placeIndex[pack.getPacked()]].persistent = Persistent{slab.getSymNameAttr(), 0};
       for (auto [member, offset] : llvm::zip(pack.getMembers(), slab.getOffsets()))
-        places[placeIndex[member]].persistent = Persistent{slab.getSymNameAttr(), offset};
+        places[placeIndex[member]].persistent =
+            Persistent{slab.getSymNameAttr(), memberOffset(slab, offset)};
     } else if (auto write = dyn_cast<train::WriteOp>(op)) {
       places[placeIndex[write.getValue()]].persistent =
           slabs.place(write.getSymbolAttr().getAttr());

@@ -42,7 +42,7 @@ private:
     return offset;
   }
   int64_t offsetOf(const Persistent &place) const {
-    return offsets.lookup(place.symbol) + 4 * place.element; // slabs are f32
+    return offsets.lookup(place.symbol) + place.bytes;
   }
   void declareStorage(StringRef name, StringRef category, int64_t offset, Type type,
                       ArrayRef<NamedAttribute> extra);
@@ -131,7 +131,8 @@ void PlanMemory::declareSymbols() {
     if (slab.getCategory() == "gradients")
       for (auto [member, element] :
            llvm::zip(slab.getMembers().getAsRange<FlatSymbolRefAttr>(), slab.getOffsets()))
-        gradientOf[member.getAttr()] = offsets.lookup(slab.getSymNameAttr()) + 4 * element;
+        gradientOf[member.getAttr()] =
+            offsets.lookup(slab.getSymNameAttr()) + 4 * element; // gradients are f32
   }
   for (auto parameter : module.getOps<train::ParameterOp>()) {
     symbols.push_back(parameter);

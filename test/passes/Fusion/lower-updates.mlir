@@ -9,9 +9,9 @@ module {
   train.state @v.momentum of @v : tensor<2xf32>
   train.state @updates : tensor<i64>
 
-  // CHECK-DAG: train.slab @all.parameters "parameters" [@w, @v] at [0, 16] : tensor<1x1024xf32>
-  // CHECK-DAG: train.slab @all.gradients "gradients" [@w, @v] at [0, 16] : tensor<1x1024xf32>
-  // CHECK-DAG: train.slab @all.momentum "optimizer" [@w.momentum, @v.momentum] at [0, 16] : tensor<1x1024xf32>
+  // CHECK-DAG: train.slab @all.parameters "parameters" [@w, @v] at [0, 32] : tensor<1x1024xf32>
+  // CHECK-DAG: train.slab @all.gradients "gradients" [@w, @v] at [0, 32] : tensor<1x1024xf32>
+  // CHECK-DAG: train.slab @all.momentum "optimizer" [@w.momentum, @v.momentum] at [0, 32] : tensor<1x1024xf32>
 
   // CHECK-LABEL: train.func @step
   // CHECK-SAME:    %[[DW:arg[0-9]+]]: tensor<5x3xf32>, %[[DV:arg[0-9]+]]: tensor<2xf32>
