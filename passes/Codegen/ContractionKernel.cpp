@@ -6,7 +6,8 @@
 // ElementwiseOp::emitElement then write the arithmetic of the whole chain on these vectors, once
 // for each op.
 //
-// Values of i1 are bytes in memory and bits in registers; both ends of the callback convert.
+// Values of i1 are bytes in memory and bits in registers, narrow floats are integers in memory;
+// both ends of the callback convert.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +17,7 @@
 #include "passes/Codegen/Convolution.h"
 #include "passes/Codegen/Gemm.h"
 #include "passes/Codegen/KernelDispatch.h"
+#include "passes/Codegen/Lanes.h"
 #include "passes/Fusion/KernelRules.h"
 
 using namespace mlir;
@@ -23,12 +25,10 @@ using namespace descent;
 
 namespace {
 
-MemRefType bufferType(Type tensor) {
-  auto type = cast<RankedTensorType>(tensor);
-  Type element = type.getElementType();
-  if (element.isInteger(1))
-    element = IntegerType::get(element.getContext(), 8);
-  return MemRefType::get(type.getShape(), element);
+MemRefType bufferOf(Type tensor) { return bufferType(cast<RankedTensorType>(tensor)); }
+
+NumberBuffer operandOf(Type tensor) {
+  return {bufferOf(tensor), cast<RankedTensorType>(tensor).getElementType()};
 }
 
 /// `scalar`'s type in the shape of a vector.
@@ -37,17 +37,19 @@ VectorType vectorOf(Type element, VectorType like) {
 }
 
 Value fromMemory(OpBuilder &builder, Location loc, Value vector, Type element) {
+  Emitter emitter(builder, loc);
   if (!element.isInteger(1))
-    return vector;
+    return bitcastElements(emitter, vector, element);
   auto type = cast<VectorType>(vector.getType());
   Value zero = arith::ConstantOp::create(builder, loc, type, builder.getZeroAttr(type));
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, vector, zero);
 }
 
 Value toMemory(OpBuilder &builder, Location loc, Value vector) {
+  Emitter emitter(builder, loc);
   auto type = cast<VectorType>(vector.getType());
   if (!type.getElementType().isInteger(1))
-    return vector;
+    return bitcastElements(emitter, vector, storageType(type.getElementType()));
   return arith::ExtUIOp::create(builder, loc, vectorOf(builder.getI8Type(), type), vector);
 }
 
@@ -123,7 +125,7 @@ FailureOr<EpilogueSpec> epilogueSpecOf(exec::KernelOp kernel, const ContractionB
   EpilogueSpec spec;
   ArrayRef<int64_t> shape = fusion::shapeOf(body.product->getResult(0));
   for (Type type : kernel.getArgumentTypes().drop_front(2)) {
-    std::optional<EpilogueInput> input = EpilogueInput::broadcast(bufferType(type), shape);
+    std::optional<EpilogueInput> input = EpilogueInput::broadcast(bufferOf(type), shape);
     if (!input)
       return kernel.emitOpError("@")
              << kernel.getSymName() << ": its epilogue reads " << type
@@ -131,9 +133,10 @@ FailureOr<EpilogueSpec> epilogueSpecOf(exec::KernelOp kernel, const ContractionB
     spec.inputs.push_back(*input);
   }
   for (Type type : kernel.getResultTypes())
-    spec.outputs.push_back(bufferType(type));
-  if (!body.isTrivial())
-    spec.function = epilogueOf(kernel, body);
+    spec.outputs.push_back(bufferOf(type));
+  auto result = cast<RankedTensorType>(body.product->getResult(0).getType());
+  spec.function =
+      body.isTrivial() ? roundingEpilogue(result.getElementType()) : epilogueOf(kernel, body);
   return spec;
 }
 
@@ -171,8 +174,8 @@ FailureOr<func::FuncOp> descent::emitContractionKernel(exec::KernelOp kernel, Mo
   FailureOr<EpilogueSpec> epilogue = epilogueSpecOf(kernel, *body);
   if (failed(epilogue))
     return failure();
-  MemRefType a = bufferType(kernel.getArgumentTypes()[0]),
-             b = bufferType(kernel.getArgumentTypes()[1]);
+  NumberBuffer a = operandOf(kernel.getArgumentTypes()[0]),
+               b = operandOf(kernel.getArgumentTypes()[1]);
   if (auto contraction = dyn_cast<ContractionOp>(body->product)) {
     GemmSpec spec;
     spec.name = kernel.getSymName().str();

@@ -19,7 +19,7 @@
 
 #include "passes/Codegen/Convolution.h"
 #include "mlir/IR/Diagnostics.h"
-#include "passes/Codegen/Pack.h"
+#include "passes/Codegen/Lanes.h"
 #include <algorithm>
 
 using namespace mlir;
@@ -50,17 +50,25 @@ Sizes sizesOf(const ConvolutionSpec &spec) {
   return {};
 }
 
-/// (source, sourceOffset, destination, destinationOffset, count): copies floats. Runs are often
-/// shorter than a vector (few channels), so the rest goes by fours and ones instead of a masked
-/// store, which is slow on AVX2 machines.
-func::FuncOp getOrCreateCopy(ModuleOp module, const CpuTarget &target) {
-  MLIRContext *context = module.getContext();
-  Type index = IndexType::get(context), flat = flatType(Float32Type::get(context));
+/// The name of a helper that works on `element` as it is stored.
+std::string helperName(StringRef name, Type element) {
+  std::string text = name.str();
+  if (!element.isF32())
+    llvm::raw_string_ostream(text) << "_" << element;
+  return text;
+}
+
+/// (source, sourceOffset, destination, destinationOffset, count): copies numbers of the stored type
+/// `element`. Runs are often shorter than a vector (few channels), so the rest goes by fours and
+/// ones instead of a masked store, which is slow on AVX2 machines.
+func::FuncOp getOrCreateCopy(ModuleOp module, Type element, const CpuTarget &target) {
+  Type index = IndexType::get(module.getContext()), flat = flatType(element);
+  int64_t whole = target.vectorBits / element.getIntOrFloatBitWidth();
   return getOrCreateHelper(
-      module, "descent_copy", {flat, index, flat, index, index},
+      module, helperName("descent_copy", element), {flat, index, flat, index, index},
       [&](Emitter &e, ValueRange arguments) {
         Index from = arguments[1], to = arguments[3], done = 0;
-        for (int64_t width : {int64_t(target.lanes()), int64_t(4), int64_t(1)}) {
+        for (int64_t width : {whole, int64_t(4), int64_t(1)}) {
           Index end = width == 1 ? Index(arguments[4]) : e.roundDown(arguments[4], width);
           e.loop(done, end, width, [&](Index i) {
             if (width == 1)
@@ -75,15 +83,17 @@ func::FuncOp getOrCreateCopy(ModuleOp module, const CpuTarget &target) {
 }
 
 /// (destination, offset, count): writes zeros.
-func::FuncOp getOrCreateZero(ModuleOp module, const CpuTarget &target) {
-  MLIRContext *context = module.getContext();
-  Type index = IndexType::get(context), flat = flatType(Float32Type::get(context));
+func::FuncOp getOrCreateZero(ModuleOp module, Type element, const CpuTarget &target) {
+  Type index = IndexType::get(module.getContext()), flat = flatType(element);
+  int64_t whole = target.vectorBits / element.getIntOrFloatBitWidth();
   return getOrCreateHelper(
-      module, "descent_zero", {flat, index, index}, [&](Emitter &e, ValueRange arguments) {
+      module, helperName("descent_zero", element), {flat, index, index},
+      [&](Emitter &e, ValueRange arguments) {
         Index done = 0;
-        for (int64_t width : {int64_t(target.lanes()), int64_t(1)}) {
+        for (int64_t width : {whole, int64_t(1)}) {
           Index end = width == 1 ? Index(arguments[2]) : e.roundDown(arguments[2], width);
-          Value zero = width == 1 ? e.constant(0.0) : e.constantVector(0.0, width);
+          Type type = width == 1 ? element : Type(VectorType::get({width}, element));
+          Value zero = arith::ConstantOp::create(e.builder, e.loc, e.builder.getZeroAttr(type));
           e.loop(done, end, width, [&](Index i) {
             Index at = e.add(arguments[1], i);
             if (width == 1)
@@ -101,8 +111,11 @@ func::FuncOp getOrCreateZero(ModuleOp module, const CpuTarget &target) {
 /// image (x, or dy for the input gradient).
 func::FuncOp createGather(ModuleOp module, const ConvolutionSpec &spec, const CpuTarget &target) {
   MLIRContext *context = module.getContext();
-  Type index = IndexType::get(context), flat = flatType(Float32Type::get(context));
-  func::FuncOp copy = getOrCreateCopy(module, target), zero = getOrCreateZero(module, target);
+  // Narrow numbers are gathered as they are stored; packing the block widens them.
+  Type stored = spec.first.type.getElementType();
+  Type index = IndexType::get(context), flat = flatType(stored);
+  func::FuncOp copy = getOrCreateCopy(module, stored, target),
+               zero = getOrCreateZero(module, stored, target);
   const ConvolutionShape &s = spec.shape;
   bool backwards = spec.kind == ConvolutionKind::InputGradient;
   // Rows are pixels of this grid, values come from an image of this size.
@@ -187,21 +200,12 @@ LogicalResult check(Location loc, const ConvolutionSpec &spec) {
   int64_t x = s.images * s.height * s.width * s.inChannels,
           y = s.images * s.outHeight * s.outWidth * s.outChannels;
   int64_t w = s.kernelHeight * s.kernelWidth * s.inChannels * s.outChannels;
-  struct Operand {
-    const char *position;
-    MemRefType type;
-    int64_t elements;
-  };
-  for (auto [position, type, elements] :
-       {Operand{"first", spec.first, spec.kind == ConvolutionKind::InputGradient ? y : x},
-        Operand{"second", spec.second, spec.kind == ConvolutionKind::WeightGradient ? y : w}})
-    if (!type || !type.hasStaticShape() || !type.getElementType().isF32() ||
-        type.getNumElements() != elements) {
-      std::string text;
-      llvm::raw_string_ostream(text) << type;
-      return refuse(Twine("has a ") + position + " operand of type " + text + "; it needs " +
-                    Twine(elements) + " elements of f32");
-    }
+  for (auto [position, operand, elements] :
+       {std::tuple("first", spec.first, spec.kind == ConvolutionKind::InputGradient ? y : x),
+        std::tuple("second", spec.second, spec.kind == ConvolutionKind::WeightGradient ? y : w)})
+    if (failed(checkOperand(loc, "convolution '" + spec.name + "' has a " + position + " operand",
+                            operand, elements)))
+      return failure();
   return success();
 }
 
@@ -209,7 +213,8 @@ LogicalResult check(Location loc, const ConvolutionSpec &spec) {
 
 ProductPlan planConvolution(const ConvolutionSpec &spec, const CpuTarget &target) {
   auto [m, n, k] = sizesOf(spec);
-  ProductPlan plan = planProduct(1, m, n, k, target);
+  ProductPlan plan =
+      planProduct(1, m, n, k, stepsFor(spec.first.element, spec.second.element, target), target);
   if (m < 1 || n < 1 || k < 1)
     return plan;
   int64_t mr = target.tileRows(), nr = target.tileVectors() * target.lanes();
@@ -238,6 +243,7 @@ FailureOr<func::FuncOp> emitConvolutionKernel(ModuleOp module, Location loc,
   product.operands = {spec.first, spec.second};
   product.epilogue = spec.epilogue;
   product.accumulate = spec.accumulate;
+  TileSteps steps = product.steps = stepsFor(spec.first.element, spec.second.element, target);
   product.plan = spec.plan ? *spec.plan : planConvolution(spec, target);
   product.plan.packA = product.plan.packB = true;
 
@@ -245,16 +251,23 @@ FailureOr<func::FuncOp> emitConvolutionKernel(ModuleOp module, Location loc,
   ConvolutionKind kind = spec.kind;
   int64_t mr = target.tileRows(), nr = target.tileVectors() * target.lanes();
   int64_t inChannels = s.inChannels, outChannels = s.outChannels;
-  product.workspaceFloats = kind == ConvolutionKind::WeightGradient
-                                ? product.plan.depth * product.plan.rows
-                                : product.plan.depth * mr;
-  product.sources = [=, &target](Emitter &e, ValueRange operands, Value workspace) {
+  Type storedA = spec.first.type.getElementType(), storedB = spec.second.type.getElementType();
+  // A pair holds neighbours in k; where k leaves a tap (or a block) in the middle of a pair, the
+  // weights of the input gradient are lined up first.
+  bool lineUp = kind == ConvolutionKind::InputGradient && steps == TileSteps::Bf16Pairs &&
+                (outChannels % 2 || product.plan.depth % 2);
+  int64_t gathered = kind == ConvolutionKind::WeightGradient ? product.plan.rows : mr;
+  product.workspaceBytes =
+      product.plan.depth *
+      std::max(gathered * storageBytes(storedA), lineUp ? nr * storageBytes(storedB) : int64_t(0));
+  product.sources = [=, &target](Emitter &e, ValueRange operands, Value bytes) {
     Value first = e.flatten(operands[0]), second = e.flatten(operands[1]);
+    Value workspace = e.carve(bytes, 0, storedA);
     func::FuncOp gather = createGather(module, spec, target);
-    func::FuncOp packRows =
-        getOrCreatePack(module, mr, kind != ConvolutionKind::WeightGradient, target);
-    func::FuncOp packColumns =
-        getOrCreatePack(module, nr, kind == ConvolutionKind::InputGradient, target);
+    func::FuncOp packRows = getOrCreatePack(module, mr, kind != ConvolutionKind::WeightGradient,
+                                            target, {spec.first.element, steps});
+    func::FuncOp packColumns = getOrCreatePack(module, nr, kind == ConvolutionKind::InputGradient,
+                                               target, {spec.second.element, steps});
     ProductSources sources;
     if (kind == ConvolutionKind::WeightGradient) {
       // Rows of A are columns of the gathered block, k its pixels.
@@ -273,30 +286,49 @@ FailureOr<func::FuncOp> emitConvolutionKernel(ModuleOp module, Location loc,
           Index rows = e.min(e.sub(extent, r), mr);
           e.call(gather, {first, workspace, e.value(e.add(start, r)), e.value(rows), e.value(at),
                           e.value(depth)});
-          e.call(packRows,
-                 {workspace, e.value(0), e.value(depth), destination,
-                  e.value(e.add(offset, e.mul(r, depth))), e.value(depth), e.value(rows)});
+          e.call(packRows, {workspace, e.value(0), e.value(depth), destination,
+                            e.value(e.add(offset, e.mul(r, packedSteps(e, depth, steps)))),
+                            e.value(depth), e.value(rows)});
         });
       };
     }
     if (kind == ConvolutionKind::InputGradient) {
       // Weights of one tap are [ic, oc], and k runs over taps and oc: a panel is packed tap by tap.
+      auto forEachTap = [=](Emitter &e, Index at, Index end,
+                            llvm::function_ref<void(Index tap, Index from, Index to)> body) {
+        e.loop(e.div(at, outChannels), e.add(e.div(e.sub(end, 1), outChannels), 1), 1,
+               [&](Index tap) {
+                 body(tap, e.max(at, e.mul(tap, outChannels)),
+                      e.min(end, e.mul(e.add(tap, 1), outChannels)));
+               });
+      };
+      auto sourceOf = [=](Emitter &e, Index column, Index tap, Index from) {
+        Index row = e.add(e.mul(tap, inChannels), column);
+        return e.add(e.mul(row, outChannels), e.sub(from, e.mul(tap, outChannels)));
+      };
       sources.b.pack = [=](Emitter &e, Index, Index start, Index extent, Index at, Index depth,
                            Value destination, Index offset) {
-        Index end = e.add(at, depth);
+        Index end = e.add(at, depth), panelSteps = packedSteps(e, depth, steps);
         e.loop(0, extent, nr, [&](Index j) {
-          Index columns = e.min(e.sub(extent, j), nr), panel = e.add(offset, e.mul(j, depth));
-          e.loop(e.div(at, outChannels), e.add(e.div(e.sub(end, 1), outChannels), 1), 1,
-                 [&](Index tap) {
-                   Index from = e.max(at, e.mul(tap, outChannels)),
-                         to = e.min(end, e.mul(e.add(tap, 1), outChannels));
-                   Index row = e.add(e.mul(tap, inChannels), e.add(start, j));
-                   Index source =
-                       e.add(e.mul(row, outChannels), e.sub(from, e.mul(tap, outChannels)));
-                   e.call(packColumns, {second, e.value(source), e.value(outChannels), destination,
-                                        e.value(e.add(panel, e.mul(e.sub(from, at), nr))),
-                                        e.value(e.sub(to, from)), e.value(columns)});
-                 });
+          Index columns = e.min(e.sub(extent, j), nr), panel = e.add(offset, e.mul(j, panelSteps));
+          if (!lineUp)
+            return forEachTap(e, at, end, [&](Index tap, Index from, Index to) {
+              Index put = e.add(panel, e.mul(packedSteps(e, e.sub(from, at), steps), nr));
+              e.call(packColumns, {second, e.value(sourceOf(e, e.add(start, j), tap, from)),
+                                   e.value(outChannels), destination, e.value(put),
+                                   e.value(e.sub(to, from)), e.value(columns)});
+            });
+          Value lines = e.carve(bytes, 0, storedB);
+          func::FuncOp copy = getOrCreateCopy(module, storedB, target);
+          e.loop(0, columns, 1, [&](Index c) {
+            Index column = e.add(e.add(start, j), c), line = e.mul(c, depth);
+            forEachTap(e, at, end, [&](Index tap, Index from, Index to) {
+              e.call(copy, {second, e.value(sourceOf(e, column, tap, from)), lines,
+                            e.value(e.add(line, e.sub(from, at))), e.value(e.sub(to, from))});
+            });
+          });
+          e.call(packColumns, {lines, e.value(0), e.value(depth), destination, e.value(panel),
+                               e.value(depth), e.value(columns)});
         });
       };
     } else {

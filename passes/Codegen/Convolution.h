@@ -30,9 +30,9 @@ struct ConvolutionSpec {
   std::string name;
   ConvolutionKind kind = ConvolutionKind::Forward;
   ConvolutionShape shape;
-  mlir::MemRefType first, second; ///< the operands in the order above
-  EpilogueSpec epilogue;   ///< rows are pixels (taps and ic), columns are channels of the result
-  bool accumulate = false; ///< as GemmSpec::accumulate
+  NumberBuffer first, second; ///< the operands in the order above, of types as GemmSpec's
+  EpilogueSpec epilogue;      ///< rows are pixels (taps and ic), columns are channels of the result
+  bool accumulate = false;    ///< as GemmSpec::accumulate
   std::optional<ProductPlan> plan;
 };
 

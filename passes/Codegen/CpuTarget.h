@@ -20,7 +20,7 @@ struct CpuTarget {
   std::string
       features; ///< LLVM's feature string, "+avx2,-avx512f,..."; empty means what the name implies
   int vectorBits = 256;        ///< widest vectors worth using: 256 (AVX2 with FMA) or 512 (AVX-512)
-  bool bf16Conversion = false; ///< has vcvtneps2bf16
+  bool bf16Conversion = false; ///< has AVX512_BF16: vcvtneps2bf16 and vdpbf16ps
   int64_t l1Bytes = 32 << 10;  ///< data cache of one core
   int64_t l2Bytes = 512 << 10; ///< private cache of one core
 
@@ -32,6 +32,9 @@ struct CpuTarget {
   /// with either, arithmetic and not loads bounds the inner loop.
   int tileRows() const { return vectorBits == 512 ? 12 : 6; }
   int tileVectors() const { return 2; }
+
+  /// Whether products of bf16 are multiplied as such, in pairs; else they are widened to f32.
+  bool bf16Products() const { return bf16Conversion && vectorBits == 512; }
 
   /// The extensions that generated code relies on, as the ABI's `cpu_features` spells them.
   std::vector<std::string> requiredFeatures() const;

@@ -3,13 +3,11 @@
 // Says where the elements of A and B stand, and decides what to pack. Packing an element costs
 // about as much as the tile spends on four to ten multiply-adds of it, so it pays unless few tiles
 // read the element again; and a B stored [n, k] must be packed, since the tile loads vectors along
-// n.
+// n. Narrow operands are always packed, which is where they are widened or paired.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/Codegen/Gemm.h"
-#include "mlir/IR/Diagnostics.h"
-#include "passes/Codegen/Pack.h"
 
 using namespace mlir;
 
@@ -17,7 +15,8 @@ namespace descent {
 
 ProductPlan planGemm(const GemmSpec &spec, const CpuTarget &target) {
   const Contraction &shape = spec.shape;
-  ProductPlan plan = planProduct(shape.batch, shape.m, shape.n, shape.k, target);
+  ProductPlan plan = planProduct(shape.batch, shape.m, shape.n, shape.k,
+                                 stepsFor(spec.a.element, spec.b.element, target), target);
   int64_t nr = target.tileVectors() * target.lanes();
   int64_t mr = target.tileRows();
   plan.packA = shape.transposeA ? shape.n > nr : shape.n * shape.k >= 1 << 19 || shape.m <= 8 * mr;
@@ -25,6 +24,8 @@ ProductPlan planGemm(const GemmSpec &spec, const CpuTarget &target) {
   // where it is while few rows read it or it fits L2.
   bool leaveB = shape.m <= 16 * mr || (shape.m <= 512 && shape.n * shape.k <= 1 << 17);
   plan.packB = shape.transposeB || !plan.packA || !leaveB;
+  plan.packA |= !spec.a.element.isF32();
+  plan.packB |= !spec.b.element.isF32();
   return plan;
 }
 
@@ -34,20 +35,11 @@ FailureOr<func::FuncOp> emitGemmKernel(ModuleOp module, Location loc, const Gemm
   auto refuse = [&](const Twine &what) {
     return emitError(loc) << "matrix product '" << spec.name << "' " << what;
   };
-  struct Operand {
-    const char *name;
-    MemRefType type;
-    int64_t elements;
-  };
-  for (auto [name, type, elements] : {Operand{"A", spec.a, shape.batch * shape.m * shape.k},
-                                      Operand{"B", spec.b, shape.batch * shape.k * shape.n}})
-    if (!type || !type.hasStaticShape() || !type.getElementType().isF32() ||
-        type.getNumElements() != elements) {
-      std::string text;
-      llvm::raw_string_ostream(text) << type;
-      return refuse(Twine(name) + " has type " + text + "; it needs " + Twine(elements) +
-                    " elements of f32");
-    }
+  for (auto [name, operand, elements] : {std::tuple("A", spec.a, shape.batch * shape.m * shape.k),
+                                         std::tuple("B", spec.b, shape.batch * shape.k * shape.n)})
+    if (failed(
+            checkOperand(loc, "matrix product '" + spec.name + "' has " + name, operand, elements)))
+      return failure();
 
   ProductSpec product;
   product.name = spec.name;
@@ -55,12 +47,19 @@ FailureOr<func::FuncOp> emitGemmKernel(ModuleOp module, Location loc, const Gemm
   product.operands = {spec.a, spec.b};
   product.epilogue = spec.epilogue;
   product.accumulate = spec.accumulate;
+  product.steps = stepsFor(spec.a.element, spec.b.element, target);
   product.plan = spec.plan ? *spec.plan : planGemm(spec, target);
   if (shape.transposeB && !product.plan.packB)
     return refuse("must pack B: it is stored [n, k], and tiles load vectors along n");
+  for (auto [name, operand, packed] :
+       {std::tuple("A", spec.a, product.plan.packA), std::tuple("B", spec.b, product.plan.packB)})
+    if (!packed && !operand.element.isF32())
+      return refuse(Twine("must pack ") + name + ": tiles read f32 where it is not packed");
 
   bool transposeA = shape.transposeA, transposeB = shape.transposeB;
   bool packsA = product.plan.packA, packsB = product.plan.packB;
+  Type elementA = spec.a.element, elementB = spec.b.element;
+  TileSteps steps = product.steps;
   int64_t m = shape.m, n = shape.n, k = shape.k;
   int64_t lda = transposeA ? m : k, ldb = transposeB ? k : n;
   int64_t nr = target.tileVectors() * target.lanes();
@@ -76,8 +75,10 @@ FailureOr<func::FuncOp> emitGemmKernel(ModuleOp module, Location loc, const Gemm
     ProductSources sources;
     sources.layoutA = transposeA ? TileA::Columns : TileA::Rows;
     func::FuncOp packA =
-        packsA ? getOrCreatePack(module, target.tileRows(), !transposeA, target) : nullptr;
-    func::FuncOp packB = packsB ? getOrCreatePack(module, nr, transposeB, target) : nullptr;
+        packsA ? getOrCreatePack(module, target.tileRows(), !transposeA, target, {elementA, steps})
+               : nullptr;
+    func::FuncOp packB =
+        packsB ? getOrCreatePack(module, nr, transposeB, target, {elementB, steps}) : nullptr;
     auto pack = [=](func::FuncOp function, Value source, int64_t size, int64_t ld,
                     bool depthFirst) {
       return [=](Emitter &e, Index batch, Index start, Index extent, Index at, Index depth,

@@ -18,7 +18,9 @@ namespace descent {
 struct GemmSpec {
   std::string name;
   Contraction shape;
-  mlir::MemRefType a, b;
+  /// f32, bf16, f16 or f8; they may differ. Sums are f32, and so is the product that the epilogue
+  /// gets.
+  NumberBuffer a, b;
   EpilogueSpec epilogue;
   /// C += A B. Only without an epilogue function; with one, read the old value as an input.
   bool accumulate = false;

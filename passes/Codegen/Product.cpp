@@ -14,7 +14,7 @@
 #include "passes/Codegen/Product.h"
 #include "passes/Codegen/Epilogue.h"
 #include "passes/Codegen/KernelFunction.h"
-#include "passes/Codegen/Pack.h"
+#include "passes/Codegen/Lanes.h"
 #include <algorithm>
 
 using namespace mlir;
@@ -24,7 +24,40 @@ namespace descent {
 static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
 
-ProductPlan planProduct(int64_t batch, int64_t m, int64_t n, int64_t k, const CpuTarget &target) {
+TileSteps stepsFor(Type a, Type b, const CpuTarget &target) {
+  return target.bf16Products() && fitsBf16(a) && fitsBf16(b) ? TileSteps::Bf16Pairs
+                                                             : TileSteps::Floats;
+}
+
+LogicalResult checkOperand(Location loc, const Twine &what, const NumberBuffer &operand,
+                           int64_t elements) {
+  auto [type, element] = operand;
+  if (type && type.hasStaticShape() && isProductElement(element) &&
+      type.getElementType() == storageType(element) && type.getNumElements() == elements)
+    return success();
+  InFlightDiagnostic error = emitError(loc) << what << " of type " << type;
+  if (type && element != type.getElementType())
+    error << " holding " << element;
+  return error << "; it needs " << elements
+               << " elements of f32, of bf16 or f16 stored as i16, or of f8E4M3FN or f8E5M2 stored "
+                  "as i8";
+}
+
+Epilogue roundingEpilogue(Type element) {
+  if (element.isF32())
+    return nullptr;
+  return [element](OpBuilder &builder, Location loc,
+                   const EpiloguePoint &point) -> SmallVector<Value> {
+    Emitter e(builder, loc);
+    auto shape = cast<VectorType>(point.product.getType()).getShape();
+    Value rounded =
+        arith::TruncFOp::create(builder, loc, VectorType::get(shape, element), point.product);
+    return {bitcastElements(e, rounded, storageType(element))};
+  };
+}
+
+ProductPlan planProduct(int64_t batch, int64_t m, int64_t n, int64_t k, TileSteps steps,
+                        const CpuTarget &target) {
   // Empty products have no plan; emitProductKernel refuses them.
   if (batch < 1 || m < 1 || n < 1 || k < 1)
     return {};
@@ -44,10 +77,12 @@ ProductPlan planProduct(int64_t batch, int64_t m, int64_t n, int64_t k, const Cp
   plan.taskRows = ceilDiv(rowTiles, rowBlocks) * mr;
 
   // A panel of B of this depth takes at most a quarter of L2, and A's block another half.
-  int64_t deepest = std::max<int64_t>(256, target.l2Bytes / 4 / (nr * 4));
+  int64_t bytes = steps == TileSteps::Bf16Pairs ? 2 : 4; // of a packed element
+  int64_t deepest = std::max<int64_t>(256, target.l2Bytes / 4 / (nr * bytes));
   plan.depth = std::min(k, roundUp(ceilDiv(k, ceilDiv(k, deepest)), 8));
-  plan.rows = std::clamp<int64_t>(target.l2Bytes / 2 / (plan.depth * 4) / mr, 1, rowTiles) * mr;
-  plan.columns = std::clamp<int64_t>((int64_t(2) << 20) / (plan.depth * 4) / nr, 1, panels) * nr;
+  plan.rows = std::clamp<int64_t>(target.l2Bytes / 2 / (plan.depth * bytes) / mr, 1, rowTiles) * mr;
+  plan.columns =
+      std::clamp<int64_t>((int64_t(2) << 20) / (plan.depth * bytes) / nr, 1, panels) * nr;
   return plan;
 }
 
@@ -55,9 +90,9 @@ namespace {
 
 struct ScratchLayout {
   int64_t bytes = 0;
-  int64_t take(int64_t floats) {
+  int64_t take(int64_t size) {
     int64_t at = bytes;
-    bytes += roundUp(floats * 4, 64);
+    bytes += roundUp(size, 64);
     return at;
   }
 };
@@ -94,27 +129,30 @@ private:
 
 func::FuncOp Nest::emit() {
   depthBlocks = ceilDiv(spec.k, plan.depth);
+  int64_t depth = std::min(plan.depth, spec.k);
   bandRows = roundUp(spec.m, mr);
   ScratchLayout layout;
   bool hasEpilogue = static_cast<bool>(spec.epilogue.function);
-  int64_t atB = layout.take(plan.packB ? packedSize(plan.columns, plan.depth, nr) : 0);
-  int64_t atA = layout.take(plan.packA ? packedSize(plan.rows, plan.depth, mr) : 0);
-  int64_t atWorkspace = layout.take(spec.workspaceFloats);
+  int64_t atB = layout.take(plan.packB ? 4 * packedSize(plan.columns, depth, nr, spec.steps) : 0);
+  int64_t atA = layout.take(plan.packA ? 4 * packedSize(plan.rows, depth, mr, spec.steps) : 0);
+  int64_t atWorkspace = layout.take(spec.workspaceBytes);
   int64_t atSums = layout.bytes;
   if (hasEpilogue && depthBlocks == 1) {
     sumsStride = nr;
-    layout.take(mr * nr);
+    layout.take(4 * mr * nr);
   } else if (hasEpilogue) {
     sumsStride = plan.columns;
     bandRows = std::clamp<int64_t>((int64_t(1) << 17) / sumsStride / plan.rows, 1,
                                    ceilDiv(spec.m, plan.rows)) *
                plan.rows;
-    layout.take(bandRows * sumsStride);
+    layout.take(4 * bandRows * sumsStride);
   }
   if (hasEpilogue)
     epilogue = createEpilogue(module, loc, spec, target);
 
-  SmallVector<Type> buffers(spec.operands.begin(), spec.operands.end());
+  SmallVector<Type> buffers;
+  for (const NumberBuffer &operand : spec.operands)
+    buffers.push_back(operand.type);
   for (const EpilogueInput &input : spec.epilogue.inputs)
     buffers.push_back(input.type);
   llvm::append_range(buffers, spec.epilogue.outputs);
@@ -132,11 +170,12 @@ func::FuncOp Nest::emit() {
     epilogueBuffers.push_back(e.flatten(buffer));
   Value first = arguments[buffers.size()], last = arguments[buffers.size() + 1],
         scratch = arguments.back();
-  packedB = plan.packB ? e.carve(scratch, atB, builder.getF32Type()) : Value();
-  packedA = plan.packA ? e.carve(scratch, atA, builder.getF32Type()) : Value();
+  Type word = packedElement(builder.getContext(), spec.steps);
+  packedB = plan.packB ? e.carve(scratch, atB, word) : Value();
+  packedA = plan.packA ? e.carve(scratch, atA, word) : Value();
   sums = hasEpilogue ? e.carve(scratch, atSums, builder.getF32Type()) : Value();
   Value workspace =
-      spec.workspaceFloats ? e.carve(scratch, atWorkspace, builder.getF32Type()) : Value();
+      spec.workspaceBytes ? e.carve(scratch, atWorkspace, builder.getI8Type()) : Value();
   sources = spec.sources(e, operands, workspace);
 
   // while (task < last): the largest rectangle that starts at `task`.
@@ -200,14 +239,13 @@ void Nest::columns(Emitter &e, Index batch, Index m0, Index m1, Index n, Index n
 /// 384.
 void Nest::prefetch(Emitter &e, Index row, int rows, Index column, int vectors) {
   auto fetch = [&](Value buffer, MemRefType type, bool isWrite) {
-    if (!type.getElementType().isF32())
-      return;
+    int64_t line = 64 / storageBytes(type.getElementType()); // elements
     std::string name = "descent_prefetch_" + std::to_string(rows) + "x" +
-                       std::to_string(vectors * target.lanes()) + (isWrite ? "_write" : "");
+                       std::to_string(vectors * target.lanes()) + (isWrite ? "_write_" : "_");
+    llvm::raw_string_ostream(name) << type.getElementType();
     Type index = e.builder.getIndexType();
     func::FuncOp function = getOrCreateHelper(
         module, name, {buffer.getType(), index, index}, [&](Emitter &helper, ValueRange arguments) {
-          constexpr int64_t line = 16;
           for (int64_t i = 0; i < rows; ++i)
             for (int64_t j = 0; j < vectors * target.lanes(); j += line)
               memref::PrefetchOp::create(
@@ -234,25 +272,26 @@ void Nest::block(Emitter &e, Index batch, Index band, Index i, Index mc, Index n
                   : depthBlocks == 1 ? TileMode::Store
                                      : TileMode::Flagged;
   Value accumulate = mode == TileMode::Flagged ? e.less(0, k) : Value();
+  Index steps = packedSteps(e, kc, spec.steps);
   forEachColumnTile(
       e, nc, target, {spec.n % nr}, [&](Index j, int vectors, bool tail, Index columns) {
         Index column = e.add(n, j);
         OperandSource::Place b;
         if (plan.packB)
-          b = {packedB, e.mul(j, kc), 0};
+          b = {packedB, e.mul(j, steps), 0};
         else
           b = sources.b.place(e, batch, column, k);
         forEachRowTile(e, mc, target, {spec.m % mr}, [&](Index r, int rows) {
           Index row = e.add(i, r), globalRow = e.add(e.mul(batch, spec.m), row);
           OperandSource::Place a;
           if (plan.packA)
-            a = {packedA, e.mul(r, kc), 0};
+            a = {packedA, e.mul(r, steps), 0};
           else
             a = sources.a.place(e, batch, row, k);
           TileArguments call;
           call.a = a.buffer, call.aOffset = a.offset, call.lda = a.ld;
           call.b = b.buffer, call.bOffset = b.offset, call.ldb = b.ld;
-          call.k = kc, call.columns = columns, call.accumulate = accumulate;
+          call.k = steps, call.columns = columns, call.accumulate = accumulate;
           if (!epilogue) {
             call.c = epilogueBuffers[0], call.ldc = spec.n;
             call.cOffset = e.add(e.mul(globalRow, spec.n), column);
@@ -266,7 +305,8 @@ void Nest::block(Emitter &e, Index batch, Index band, Index i, Index mc, Index n
                            tail,
                            plan.packA ? TileA::Packed : sources.layoutA,
                            plan.packB ? TileB::Packed : TileB::Strided,
-                           mode};
+                           mode,
+                           spec.steps};
           if (!epilogue)
             return callTile(e, module, tile, target, call);
           Value isLast = depthBlocks == 1 ? Value() : e.less(spec.k - 1, e.add(k, kc));
@@ -312,6 +352,8 @@ FailureOr<func::FuncOp> emitProductKernel(ModuleOp module, Location loc, const P
       plan.rows % mr || plan.columns <= 0 || plan.columns % nr || plan.depth <= 0)
     return refuse("has a plan that does not consist of whole tiles of " + Twine(mr) + " x " +
                   Twine(nr));
+  if (spec.steps == TileSteps::Bf16Pairs && !(plan.packA && plan.packB))
+    return refuse("must pack both operands: it multiplies pairs of bf16");
   if (failed(checkEpilogue(loc, spec)))
     return failure();
   return Nest(module, loc, spec, target).emit();

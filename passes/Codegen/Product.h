@@ -17,6 +17,8 @@
 
 #include "passes/Codegen/CpuTarget.h"
 #include "passes/Codegen/Emitter.h"
+#include "passes/Codegen/Pack.h"
+#include "passes/Codegen/StoredFloats.h"
 #include "passes/Codegen/Tile.h"
 #include <functional>
 #include <optional>
@@ -54,12 +56,17 @@ using Epilogue = std::function<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &,
                                                               const EpiloguePoint &)>;
 
 /// What happens to the product. Inputs may share memory with outputs if they are read and written
-/// at the same element. Buffers of i1 are passed as i8.
+/// at the same element. Buffers of i1 and of narrow floats are passed as integers (storageType),
+/// and the function gets and returns vectors of these.
 struct EpilogueSpec {
   llvm::SmallVector<EpilogueInput> inputs;
   llvm::SmallVector<mlir::MemRefType> outputs; ///< batch * m * n elements each
-  Epilogue function;                           ///< null: the one output is the product
+  Epilogue function;                           ///< null: the one output is the product, in f32
 };
+
+/// The epilogue that rounds the product to `element`, bf16 or f16, and does nothing else. Null for
+/// f32.
+Epilogue roundingEpilogue(mlir::Type element);
 
 /// How a product is cut. Sizes in elements.
 struct ProductPlan {
@@ -72,7 +79,8 @@ struct ProductPlan {
 
 /// Where an operand's elements come from. Exactly one of the functions is set.
 struct OperandSource {
-  /// Emits the packing (see Pack.h) of rows (columns of B) [start, start + extent) over k in [k, k
+  /// Emits the packing (see Pack.h; in the steps of the product) of rows (columns of B) [start,
+  /// start + extent) over k in [k, k
   /// + depth).
   std::function<void(Emitter &, Index batch, Index start, Index extent, Index k, Index depth,
                      mlir::Value destination, Index destinationOffset)>
@@ -94,20 +102,32 @@ struct ProductSources {
 struct ProductSpec {
   std::string name;
   int64_t batch = 1, m = 0, n = 0, k = 0;
-  llvm::SmallVector<mlir::MemRefType> operands; ///< the leading buffers, A's and B's
+  llvm::SmallVector<NumberBuffer> operands; ///< the leading buffers, A's and B's
   EpilogueSpec epilogue;
   bool accumulate = false;
   ProductPlan plan;
-  int64_t workspaceFloats = 0; ///< scratch that packing needs for itself
+  /// Pairs need both operands packed.
+  TileSteps steps = TileSteps::Floats;
+  int64_t workspaceBytes = 0; ///< scratch that packing needs for itself
   /// Called once in the kernel's entry with the operands' buffers and the workspace, a flat buffer
-  /// (null without workspaceFloats).
+  /// of bytes (null without workspaceBytes).
   std::function<ProductSources(Emitter &, mlir::ValueRange operands, mlir::Value workspace)>
       sources;
 };
 
+/// How operands of these types are multiplied: bf16 and f8 in pairs of bf16 where the CPU can, all
+/// others in f32. Sums are f32 either way.
+TileSteps stepsFor(mlir::Type a, mlir::Type b, const CpuTarget &target);
+
+/// Refuses operands that are not `elements` numbers of a type that products know, as they are
+/// stored. `what` names product and operand.
+mlir::LogicalResult checkOperand(mlir::Location loc, const llvm::Twine &what,
+                                 const NumberBuffer &operand, int64_t elements);
+
 /// The task grid, the blocks and the packing that a simple cost model likes best. `packA`, `packB`
 /// are left true.
-ProductPlan planProduct(int64_t batch, int64_t m, int64_t n, int64_t k, const CpuTarget &target);
+ProductPlan planProduct(int64_t batch, int64_t m, int64_t n, int64_t k, TileSteps steps,
+                        const CpuTarget &target);
 
 /// Adds the kernel function. Fails after emitting an error at `loc`.
 mlir::FailureOr<mlir::func::FuncOp> emitProductKernel(mlir::ModuleOp module, mlir::Location loc,

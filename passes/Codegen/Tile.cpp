@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Codegen/Tile.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -25,13 +26,17 @@ static std::string nameOf(const TileSpec &spec, const CpuTarget &target) {
   static constexpr const char *mode[] = {"_store", "_accumulate", "_flagged", "_scale"};
   return "descent_tile_" + std::to_string(spec.rows) + "x" +
          std::to_string(spec.vectors * target.lanes()) + (spec.columnTail ? "_tail" : "") +
-         a[int(spec.a)] + b[int(spec.b)] + mode[int(spec.mode)];
+         a[int(spec.a)] + b[int(spec.b)] + mode[int(spec.mode)] +
+         (spec.steps == TileSteps::Bf16Pairs ? "_bf16" : "");
 }
 
 func::FuncOp getOrCreateTile(ModuleOp module, const TileSpec &spec, const CpuTarget &target) {
   MLIRContext *context = module.getContext();
+  bool pairs = spec.steps == TileSteps::Bf16Pairs;
   Type index = IndexType::get(context), flat = flatType(Float32Type::get(context));
-  SmallVector<Type> types = {flat, index, index, flat, index, index, flat, index, index, index};
+  Type operand = pairs ? Type(flatType(IntegerType::get(context, 32))) : flat;
+  SmallVector<Type> types = {operand, index, index, operand, index,
+                             index,   flat,  index, index,   index};
   if (spec.mode == TileMode::Flagged)
     types.push_back(IntegerType::get(context, 1));
   if (spec.mode == TileMode::Scale)
@@ -90,6 +95,15 @@ func::FuncOp getOrCreateTile(ModuleOp module, const TileSpec &spec, const CpuTar
           }
         }
 
+        auto asPairs = [&](Value words) -> Value {
+          return vector::BitCastOp::create(
+              e.builder, e.loc, VectorType::get({2 * lanes}, e.builder.getBF16Type()), words);
+        };
+        auto multiplyAdd = [&](Value x, Value y, Value sum) -> Value {
+          if (pairs)
+            return x86vector::DotBF16Op::create(e.builder, e.loc, sum.getType(), sum, x, y);
+          return vector::FMAOp::create(e.builder, e.loc, x, y, sum);
+        };
         auto step = [&](Index at, int64_t u, SmallVector<Value> acc) {
           Index bRow = e.add(bOffset, e.mul(e.add(at, u), ldb));
           if (ldb.isKnown()) // A constant displacement instead of a second product.
@@ -100,6 +114,9 @@ func::FuncOp getOrCreateTile(ModuleOp module, const TileSpec &spec, const CpuTar
             bVectors.push_back(spec.b == TileB::Packed
                                    ? e.loadVector(b, e.add(bRow, j * lanes), lanes)
                                    : load(b, e.add(bRow, j * lanes), j));
+          if (pairs)
+            for (Value &vector : bVectors)
+              vector = asPairs(vector);
           Index aStep =
               stepStride.isKnown() ? e.mul(at, stepStride) : e.mul(e.add(at, u), stepStride);
           for (int64_t i = 0; i < rows; ++i) {
@@ -107,9 +124,10 @@ func::FuncOp getOrCreateTile(ModuleOp module, const TileSpec &spec, const CpuTar
             if (stepStride.isKnown())
               offset = e.add(offset, u * stepStride.number);
             Value element = e.splat(e.load(a, offset), lanes);
+            if (pairs)
+              element = asPairs(element);
             for (int64_t j = 0; j < vectors; ++j)
-              acc[i * vectors + j] = vector::FMAOp::create(e.builder, e.loc, element, bVectors[j],
-                                                           acc[i * vectors + j]);
+              acc[i * vectors + j] = multiplyAdd(element, bVectors[j], acc[i * vectors + j]);
           }
           return acc;
         };

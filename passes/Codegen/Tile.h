@@ -32,6 +32,16 @@ enum class TileB {
   Strided, ///< bOffset + k * ldb
 };
 
+/// What a step of the k loop multiplies.
+enum class TileSteps {
+  Floats, ///< one f32 of A with one of B
+  /// Two bf16 of each, by vdpbf16ps; A and B are packed, buffers of i32, one pair an element (see
+  /// Pack.h). The instruction adds the two exact products to the sum one after the other, rounding
+  /// each time, and takes denormal numbers, of sums too, as zero. Only where
+  /// target.bf16Products.
+  Bf16Pairs,
+};
+
 enum class TileMode {
   Store,      ///< C = A B
   Accumulate, ///< C += A B
@@ -48,10 +58,11 @@ struct TileSpec {
   TileA a = TileA::Packed;
   TileB b = TileB::Packed;
   TileMode mode = TileMode::Store;
+  TileSteps steps = TileSteps::Floats;
 };
 
-/// What one call works on. Buffers are flat f32; strides that the layout fixes, and arguments that
-/// the mode does not have, are ignored.
+/// What one call works on. Buffers are flat f32 (A and B as TileSteps says); strides that the
+/// layout fixes, and arguments that the mode does not have, are ignored.
 struct TileArguments {
   mlir::Value a;
   Index aOffset = 0, lda = 0;
@@ -59,16 +70,16 @@ struct TileArguments {
   Index bOffset = 0, ldb = 0;
   mlir::Value c;
   Index cOffset = 0, ldc = 0;
-  Index k = 0;
+  Index k = 0;            ///< steps
   mlir::Value accumulate; ///< Flagged: i1
   mlir::Value scale;      ///< Scale: flat f32
   Index scaleOffset = 0;
   Index columns = 0; ///< columnTail: valid columns, at most vectors * lanes
 };
 
-/// The tile's function. Products are summed in the order of k by fused multiply-adds, then added to
-/// C (Scale: on top of scaled C); the bits of an element depend on nothing else, in particular not
-/// on rows, vectors or layouts.
+/// The tile's function. Products are summed in the order of k by fused multiply-adds (of pairs:
+/// see TileSteps), then added to C (Scale: on top of scaled C); the bits of an element depend on
+/// nothing else, in particular not on rows, vectors or layouts.
 mlir::func::FuncOp getOrCreateTile(mlir::ModuleOp module, const TileSpec &spec,
                                    const CpuTarget &target);
 

@@ -268,7 +268,21 @@ TEST(Gemm, RefusesWhatItCannotCompute) {
   GemmSpec spec = plainSpec("g", {1, 4, 5, 6});
   spec.a = floats({4, 5});
   EXPECT_TRUE(refused(spec));
-  EXPECT_EQ(message, "matrix product 'g' A has type memref<4x5xf32>; it needs 24 elements of f32");
+  EXPECT_EQ(
+      message,
+      "matrix product 'g' has A of type memref<4x5xf32>; it needs 24 elements of f32, of bf16 "
+      "or f16 stored as i16, or of f8E4M3FN or f8E5M2 stored as i8");
+  spec = plainSpec("g", {1, 4, 5, 6});
+  spec.a = {MemRefType::get({24}, IntegerType::get(&context(), 8)), BFloat16Type::get(&context())};
+  EXPECT_TRUE(refused(spec));
+  EXPECT_EQ(message, "matrix product 'g' has A of type memref<24xi8> holding bf16; it needs 24 "
+                     "elements of f32, of bf16 or f16 stored as i16, or of f8E4M3FN or f8E5M2 "
+                     "stored as i8");
+  spec.a = {MemRefType::get({24}, IntegerType::get(&context(), 16)), BFloat16Type::get(&context())};
+  spec.plan = planGemm(spec, target);
+  spec.plan->packA = false;
+  EXPECT_TRUE(refused(spec));
+  EXPECT_EQ(message, "matrix product 'g' must pack A: tiles read f32 where it is not packed");
   spec = plainSpec("g", {1, 4, 5, 0});
   EXPECT_TRUE(refused(spec));
   EXPECT_EQ(message, "product kernel 'g' has an empty axis: batch 1, m 4, n 5, k 0");
