@@ -33,6 +33,59 @@ static Attribute scheduleOf(MLIRContext *context, const Recipe &recipe) {
   return train::ConstantScheduleAttr::get(context, rate, s.warmup);
 }
 
+/// The type that narrow ops compute in. fp8 and tf32 are roundings of what goes into products, on
+/// top of bf16 and f32.
+static Type computeType(MLIRContext *context, StringRef name) {
+  if (name == "bf16" || name == "fp8")
+    return BFloat16Type::get(context);
+  if (name == "fp16")
+    return Float16Type::get(context);
+  return Float32Type::get(context);
+}
+
+/// Attributes stand only where they ask for something, so that an fp32 program's IR has none.
+static void applyPrecision(ModuleOp module, const PrecisionSettings &precision) {
+  MLIRContext *context = module.getContext();
+  if (Type compute = computeType(context, precision.compute); !compute.isF32())
+    module->setAttr("train.compute", TypeAttr::get(compute));
+
+  SmallVector<Attribute> overrides;
+  for (const PrecisionOverride &one : precision.overrides) {
+    std::vector<std::string> patterns = one.match;
+    if (patterns.empty())
+      patterns.emplace_back();
+    for (const std::string &pattern : patterns)
+      overrides.push_back(train::OverrideAttr::get(context, StringRef(one.op), StringRef(pattern),
+                                                   computeType(context, one.type)));
+  }
+  if (!overrides.empty())
+    module->setAttr("train.overrides", ArrayAttr::get(context, overrides));
+
+  if (precision.scalesDynamically())
+    module->setAttr("train.loss_scale",
+                    train::DynamicScaleAttr::get(context, precision.scaleInitial,
+                                                 precision.scaleGrowth, precision.scaleBackoff,
+                                                 precision.scaleInterval, precision.scaleFloor));
+  else if (std::optional<double> scale = precision.staticScale())
+    module->setAttr("train.loss_scale", train::StaticScaleAttr::get(context, *scale));
+
+  if (precision.compute == "fp8")
+    module->setAttr("train.quantize",
+                    train::QuantizeAttr::get(context, StringRef("fp8"),
+                                             StringRef(precision.fp8Scaling), precision.fp8History,
+                                             precision.fp8Margin));
+  else if (precision.compute == "tf32")
+    module->setAttr("train.quantize", train::QuantizeAttr::get(context, StringRef("tf32"),
+                                                               StringRef("current"), 1, 0));
+
+  bool isNarrowState = precision.state == "bf16";
+  if (!precision.master || isNarrowState)
+    module->setAttr("train.storage",
+                    train::StorageAttr::get(context, precision.master,
+                                            computeType(context, isNarrowState ? "bf16" : "fp32"),
+                                            precision.rounding == "stochastic"));
+}
+
 void applyRecipe(ModuleOp module, const Recipe &recipe) {
   MLIRContext *context = module.getContext();
   context->getOrLoadDialect<train::TrainDialect>(); // the model file names none of its attributes
@@ -45,6 +98,7 @@ void applyRecipe(ModuleOp module, const Recipe &recipe) {
   module->setAttr("train.weight_decay", builder.getF64FloatAttr(recipe.optimizer.weightDecay));
   if (recipe.optimizer.clip > 0.0)
     module->setAttr("train.clip_norm", builder.getF64FloatAttr(recipe.optimizer.clip));
+  applyPrecision(module, recipe.precision);
   SmallVector<Attribute> groups;
   for (const OptimizerGroup &group : recipe.optimizer.groups)
     if (!group.frozen)

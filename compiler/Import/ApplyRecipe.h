@@ -8,8 +8,8 @@
 
 namespace descent {
 
-/// Puts batch size, optimizer, schedule, clip and groups on the module (`train.*` attributes),
-/// where passes find them and printed IR shows them.
+/// Puts batch size, optimizer, schedule, clip, groups and precision on the module (`train.*`
+/// attributes), where passes find them and printed IR shows them.
 void applyRecipe(mlir::ModuleOp module, const Recipe &recipe);
 
 /// Marks the parameters that the recipe's groups freeze, and refuses group patterns that match no

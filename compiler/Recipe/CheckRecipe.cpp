@@ -176,7 +176,8 @@ private:
   }
 
   void overrides() {
-    bool isNarrow = recipe.precision.compute != "fp32";
+    const std::string &compute = recipe.precision.compute;
+    bool isNarrow = compute != "fp32" && compute != "tf32";
     for (const PrecisionOverride &one : recipe.precision.overrides) {
       if (one.op.empty() && one.match.empty())
         errors.push_back({one.where, "a precision override needs op, a kind of op such as "

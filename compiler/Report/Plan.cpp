@@ -8,7 +8,9 @@
 
 #include "compiler/Target/EmitProgram.h"
 #include "dialects/Exec/Exec.h"
+#include "dialects/Train/Train.h"
 #include "passes/Codegen/KernelFunction.h"
+#include "passes/Precision/PrecisionChoice.h"
 #include "passes/Schedule/Lifetimes.h"
 
 #include "mlir/Support/DebugStringHelper.h"
@@ -99,16 +101,104 @@ static void readPeak(Plan &plan, ModuleOp schedule, exec::ProgramOp step) {
 }
 
 static void readParameters(Plan &plan, ModuleOp schedule) {
+  llvm::StringMap<std::string> copies;
+  for (auto storage : schedule.getOps<exec::StorageOp>())
+    if (storage.getCategory() == "working")
+      copies[storage->getAttrOfType<FlatSymbolRefAttr>("parameter").getValue()] =
+          debugString(storage.getTensorType().getElementType());
   for (auto storage : schedule.getOps<exec::StorageOp>()) {
     if (storage.getCategory() != "parameters")
       continue;
     auto group = storage->getAttrOfType<StringAttr>("group");
     plan.parameters.push_back(
         {storage.getSymName().str(), group ? group.str() : "", typeText(storage.getTensorType()),
+         copies.lookup(storage.getSymName()),
          storage->getAttrOfType<FloatAttr>("rate_scale").getValueAsDouble(),
          storage->getAttrOfType<FloatAttr>("weight_decay").getValueAsDouble(),
          !storage->hasAttr("frozen"), storage.getTensorType().getNumElements()});
   }
+}
+
+/// What the choice of types costs from step to step. Sizes are those of whole slabs, padding
+/// included, so that they add up to the memory table's.
+static void readKept(Plan &plan, ModuleOp schedule) {
+  llvm::MapVector<std::pair<StringRef, Type>, int64_t> slabs; // by category and element type
+  int64_t scaling = 0, history = 0;
+  bool hasMasters = false;
+  for (auto storage : schedule.getOps<exec::StorageOp>()) {
+    int64_t bytes = schedule::bytesOf(storage.getType());
+    StringRef category = storage.getCategory(), name = storage.getSymName();
+    hasMasters |= category == "working";
+    if (category.starts_with("slab."))
+      slabs[{category, storage.getTensorType().getElementType()}] += bytes;
+    else if (category == "optimizer" && !storage->hasAttr("parameter")) {
+      if (name == "loss_scale" || name == "clean_steps" || name == "skipped_steps")
+        scaling += bytes;
+      else if (name == "amax_history")
+        history += bytes;
+    }
+  }
+  for (auto &[key, bytes] : slabs) {
+    auto &[category, type] = key;
+    std::string what = category.drop_front(5).str(), note;
+    if (what == "parameters" && hasMasters) {
+      what = "master weights";
+      note = "the update reads and writes these; bf16 alone (precision.master = false) saves them";
+    } else if (what == "parameters") {
+      note = type.isF32() ? "" : "no master weights (precision.master = false)";
+    } else if (what == "working") {
+      what = "working copies";
+      note = "products read these; the update writes them along with the master weights";
+    } else if (what == "gradients") {
+      note = "of parameters, as they leave the backward pass";
+    } else if (what == "optimizer") {
+      what = "optimizer state";
+      note = type.isF32() ? formatBytes(bytes / 2) + " in bf16 (precision.state)"
+                          : "half of what fp32 takes";
+    }
+    plan.kept.push_back({what, debugString(type), note, bytes});
+  }
+  if (scaling)
+    plan.kept.push_back({"loss scale", "f32, i64", "the scale and its counters", scaling});
+  if (history)
+    plan.kept.push_back({"fp8 history", "f32",
+                         "largest magnitudes of past steps (precision.fp8_history)", history});
+}
+
+/// What quantize-products rounds the operands of a product in the forward pass to; empty if
+/// nothing.
+static std::string quantizedTo(const PrecisionChoice &choice, train::QuantizeAttr quantize) {
+  auto fusible = dyn_cast<FusibleOp>(choice.op);
+  if (!quantize || !fusible || !isa<AccumulatingOp>(choice.op) ||
+      fusible.getFusionClass() != FusionClass::Contraction)
+    return "";
+  bool isF32 = !choice.operands || choice.operands.isF32();
+  if (quantize.getFormat() == "tf32")
+    return isF32 ? "tf32" : "";
+  return isF32 ? "" : "f8E4M3FN";
+}
+
+FailureOr<std::vector<Plan::Tensor>> readTypes(ModuleOp module) {
+  FailureOr<SmallVector<PrecisionChoice>> choices =
+      choosePrecision(*module.getOps<nn::ModelOp>().begin());
+  if (failed(choices))
+    return failure();
+  auto quantize = module->getAttrOfType<train::QuantizeAttr>("train.quantize");
+  std::vector<Plan::Tensor> tensors;
+  for (const PrecisionChoice &choice : *choices) {
+    if (isa<nn::ParameterOp>(choice.op)) // the table of parameters has them
+      continue;
+    for (Value result : choice.op->getResults()) {
+      auto type = cast<RankedTensorType>(result.getType());
+      if (choice.results && isa<FloatType>(type.getElementType()))
+        type = type.clone(choice.results);
+      std::string operands = choice.operands ? debugString(choice.operands) : "";
+      if (std::string format = quantizedTo(choice, quantize); !format.empty())
+        operands = format;
+      tensors.push_back({nn::sourceName(choice.op), operands, typeText(type), choice.rule});
+    }
+  }
+  return tensors;
 }
 
 static void readKernels(Plan &plan, ModuleOp schedule, ModuleOp kernels, exec::ProgramOp step) {
@@ -138,6 +228,7 @@ Plan makePlan(ModuleOp schedule, ModuleOp kernels) {
   Plan plan;
   readMemory(plan, schedule);
   readParameters(plan, schedule);
+  readKept(plan, schedule);
   for (auto program : schedule.getOps<exec::ProgramOp>())
     if (program.getSymName() == "step") {
       readPeak(plan, schedule, program);
@@ -185,10 +276,36 @@ std::string printPlan(const Plan &plan) {
   for (const auto &p : plan.parameters)
     total += p.elements;
   line("\nParameters ({} tensors, {} values)", plan.parameters.size(), total);
-  line("  {:<28}{:<18}{:<14}{:>10}{:>10}", "name", "type", "group", "lr scale", "decay");
+  line("  {:<28}{:<18}{:<7}{:<14}{:>10}{:>10}", "name", "type", "copy", "group", "lr scale",
+       "decay");
   for (const auto &p : plan.parameters)
-    line("  {:<28}{:<18}{:<14}{:>10}{:>10}", p.name, p.shape, p.trainable ? p.group : "frozen",
-         p.rateScale, p.weightDecay);
+    line("  {:<28}{:<18}{:<7}{:<14}{:>10}{:>10}", p.name, p.shape, p.copy,
+         p.trainable ? p.group : "frozen", p.rateScale, p.weightDecay);
+
+  line("\nKept from step to step");
+  line("  {:<18}{:<10}{:>12}", "", "type", "size");
+  for (const auto &k : plan.kept)
+    line("  {:<18}{:<10}{:>12}{}{}", k.what, k.type, formatBytes(k.bytes),
+         k.note.empty() ? "" : "   ", k.note);
+
+  auto isWide = [](const Plan::Tensor &tensor) {
+    auto isNarrow = [](StringRef type) {
+      return type.starts_with("bf16") || type.starts_with("f16") || type.starts_with("tf32");
+    };
+    return !isNarrow(tensor.type) && !isNarrow(tensor.operands);
+  };
+  if (!plan.tensors.empty() && llvm::all_of(plan.tensors, isWide)) {
+    line("\nTypes: every float tensor of the model is f32");
+  } else if (!plan.tensors.empty()) {
+    line("\nTypes (forward pass)");
+    line("  {:<44}{:<10}{:<24}{}", "tensor", "operands", "type", "rule");
+    for (const auto &t : plan.tensors)
+      line("  {:<44}{:<10}{:<24}{}", t.source, t.operands, t.type, t.rule);
+    line("  The backward pass runs in the same types, op by op{}.",
+         llvm::any_of(plan.tensors, [](const auto &t) { return t.operands == "f8E4M3FN"; })
+             ? ", with gradients that enter products in f8E5M2"
+             : "");
+  }
 
   line("\nKernels of a step");
   line("  {:<44}{:<10}{:>8}{:>7}{:>12}{:>12}  {}", "name", "kind", "launches", "tasks", "MFLOP",
@@ -231,11 +348,20 @@ std::string printPlanJson(const Plan &plan) {
   for (const auto &p : plan.parameters)
     json["parameters"].push_back({{"name", p.name},
                                   {"type", p.shape},
+                                  {"working_copy", p.copy},
                                   {"elements", p.elements},
                                   {"group", p.group},
                                   {"lr_scale", p.rateScale},
                                   {"weight_decay", p.weightDecay},
                                   {"trainable", p.trainable}});
+  json["kept"] = ordered_json::array();
+  for (const auto &k : plan.kept)
+    json["kept"].push_back(
+        {{"what", k.what}, {"type", k.type}, {"bytes", k.bytes}, {"note", k.note}});
+  json["tensors"] = ordered_json::array();
+  for (const auto &t : plan.tensors)
+    json["tensors"].push_back(
+        {{"source", t.source}, {"operands", t.operands}, {"type", t.type}, {"rule", t.rule}});
   json["kernels"] = ordered_json::array();
   for (const auto &k : plan.kernels)
     json["kernels"].push_back({{"name", k.name},

@@ -25,6 +25,7 @@ struct Plan {
   int64_t peakLaunch = 0; ///< of @step
   struct Parameter {
     std::string name, group, shape;
+    std::string copy; ///< element type of the working copy that products read; empty: none
     double rateScale = 1.0, weightDecay = 0.0;
     bool trainable = true;
     int64_t elements = 0;
@@ -36,10 +37,26 @@ struct Plan {
     double flops = 0.0, bytes = 0.0;              ///< of one launch
   };
   std::vector<Kernel> kernels; ///< those of @step, in order of their first launch
+  struct Tensor {
+    std::string source;   ///< the op that makes it: "nn.matmul h.0.attn (model.mlir:14)"
+    std::string operands; ///< element type that the op's float operands are converted to, if any
+    std::string type, rule;
+  };
+  std::vector<Tensor> tensors; ///< of the forward pass, in program order; see readTypes
+  /// What is kept from step to step, by kind and element type.
+  struct Kept {
+    std::string what, type, note; ///< note: what it is for, and what would change it
+    int64_t bytes = 0;
+  };
+  std::vector<Kept> kept;
 };
 
 /// `schedule` is the module after plan-memory, `kernels` the generated functions.
 Plan makePlan(mlir::ModuleOp schedule, mlir::ModuleOp kernels);
+
+/// The type of each tensor of the model and the rule that gave it. `module` is what the Import phase
+/// leaves; fails after an error.
+mlir::FailureOr<std::vector<Plan::Tensor>> readTypes(mlir::ModuleOp module);
 
 std::string printPlan(const Plan &plan);
 std::string printPlanJson(const Plan &plan);

@@ -24,10 +24,19 @@ static int runPlan(const PlanArguments &arguments) {
     return 1;
   Session session;
   Compilation compilation(session.context(), std::move(*options));
+  // Types are decided on the model as the Import phase leaves it, which the phases after it
+  // replace.
+  FailureOr<ModuleOp> model = compilation.lowerTo(Level::NN);
+  if (failed(model))
+    return 1;
+  FailureOr<std::vector<Plan::Tensor>> tensors = readTypes(*model);
+  if (failed(tensors))
+    return 1;
   FailureOr<ModuleOp> schedule = compilation.lowerTo(Level::Exec);
   if (failed(schedule) || failed(compilation.generate()))
     return 1;
   Plan plan = makePlan(*schedule, compilation.getKernels());
+  plan.tensors = std::move(*tensors);
   llvm::outs() << (arguments.json ? printPlanJson(plan) : printPlan(plan));
   return 0;
 }
