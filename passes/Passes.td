@@ -129,14 +129,14 @@ def InsertPrecisionCasts : Pass<"insert-precision-casts", "::mlir::ModuleOp"> {
 def FoldCasts : Pass<"fold-casts", "::mlir::ModuleOp"> {
   let summary = "Drop casts that change nothing, and roundings that are undone";
   let description = [{
-    A cast of an exact cast becomes one or none; a product whose narrow result is only widened yields its f32 sum, which is how gradients of weights leave
-    the backward pass unrounded.
+    A cast of an exact cast becomes one or none; a product whose narrow result is widened to be the gradient of a parameter yields its f32 sum, so that
+    gradients of weights leave the backward pass unrounded. Other narrow products stay narrow, whoever reads them.
 
     ```mlir
     %0 = nn.matmul %x, %dy {transpose_a} : tensor<8x4xbf16>, tensor<8x3xbf16>
-    %dw = nn.cast %0 to f32 : tensor<4x3xbf16>
+    %dw = nn.cast %0 to f32 : tensor<4x3xbf16>   train.gradient @w, %dw : tensor<4x3xf32>
     // becomes
-    %dw = nn.matmul %x, %dy {result_type = f32, transpose_a} : tensor<8x4xbf16>, tensor<8x3xbf16>
+    %dw = nn.matmul %x, %dy {result_type = f32, transpose_a} : tensor<8x4xbf16>, tensor<8x3xbf16>   train.gradient @w, %dw : tensor<4x3xf32>
     ```
 
     Numerics: bit-exact, but for products that yield f32: they no longer round to the narrow type.

@@ -4,15 +4,17 @@
 // that change nothing, or only round where nothing need be rounded:
 //
 //   1. A cast of an exact cast is one cast: f32 -> bf16 of bf16 -> f32 is nothing.
-//   2. A product whose narrow result is only widened yields its f32 sum directly: that is how the
-//   gradients of weights leave the backward pass without having been rounded.
+//   2. A product whose narrow result is widened to leave the backward pass, as the gradient of a
+//   parameter, yields its f32 sum directly: gradients of weights are never rounded to the narrow type.
 //   3. A widening cast moves up through reshapes and transposes, where 2 can find it.
 //
-// Casts that round (f32 -> bf16 -> f32) stay: they are what the recipe asked for.
+// Casts that round (f32 -> bf16 -> f32) stay, and so do narrow products that something in f32 reads
+// (logits, the gradient of a residual): they are what the recipe asked for, and half the bytes.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/NN/NN.h"
+#include "dialects/Train/Train.h"
 #include "passes/Passes.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -36,6 +38,17 @@ bool isExact(Type from, Type to) {
 }
 
 Type elementOf(Value value) { return getElementTypeOrSelf(value); }
+
+bool isAView(Operation *op) { return isa_and_nonnull<nn::ReshapeOp, nn::TransposeOp>(op); }
+
+/// Whether a value goes nowhere but into gradients of parameters, alone or added to others (a
+/// parameter used twice).
+bool leavesBackward(Value value) {
+  return !value.use_empty() && llvm::all_of(value.getUsers(), [](Operation *user) {
+    return isa<train::GradientOp>(user) ||
+           ((isAView(user) || isa<nn::AddOp>(user)) && leavesBackward(user->getResult(0)));
+  });
+}
 
 class CastOfCast : public OpRewritePattern<nn::CastOp> {
 public:
@@ -65,7 +78,7 @@ public:
     auto sum = cast.getX().getDefiningOp<AccumulatingOp>();
     Type wanted = elementOf(cast.getY());
     if (!sum || sum->getNumResults() != 1 || !cast.getX().hasOneUse() || !wanted.isF32() ||
-        !isExact(elementOf(cast.getX()), wanted))
+        !isExact(elementOf(cast.getX()), wanted) || !leavesBackward(cast.getY()))
       return failure();
     ++count;
     rewriter.modifyOpInPlace(sum, [&] {
@@ -86,12 +99,12 @@ public:
       : OpRewritePattern(context), count(count) {}
   LogicalResult matchAndRewrite(nn::CastOp cast, PatternRewriter &rewriter) const override {
     Operation *view = cast.getX().getDefiningOp();
-    if (!isa_and_nonnull<nn::ReshapeOp, nn::TransposeOp>(view) || !cast.getX().hasOneUse())
+    if (!isAView(view) || !cast.getX().hasOneUse() || !leavesBackward(cast.getY()))
       return failure();
     Value source = view->getOperand(0);
     Type wanted = elementOf(cast.getY());
-    if (!isa_and_nonnull<AccumulatingOp, nn::ReshapeOp, nn::TransposeOp>(source.getDefiningOp()) ||
-        !source.hasOneUse() || !isExact(elementOf(source), wanted))
+    Operation *def = source.getDefiningOp();
+    if (!(isa_and_nonnull<AccumulatingOp>(def) || isAView(def)) || !source.hasOneUse() || !isExact(elementOf(source), wanted))
       return failure();
     ++count;
     rewriter.setInsertionPoint(view);

@@ -1,4 +1,4 @@
-// Casts of exact casts are one or none; a product that is only widened yields its f32 sum, also through a reshape.
+// Casts of exact casts are one or none; a product that becomes the gradient of a parameter yields its f32 sum, also through a reshape.
 // RUN: descent-opt --fold-casts --split-input-file %s | FileCheck %s
 
 // CHECK-LABEL: func.func @there_and_back
@@ -22,24 +22,27 @@ func.func @by_way_of_f32(%x: tensor<4xbf16>) -> tensor<4xf16> {
 
 // -----
 
-// The gradient of a weight.
-// CHECK-LABEL: func.func @weight_gradient
-// CHECK-NEXT:    %[[Y:.*]] = nn.matmul %arg0, %arg1 {result_type = f32, transpose_a} : tensor<8x4xbf16>, tensor<8x3xbf16>
-// CHECK-NEXT:    return %[[Y]] : tensor<4x3xf32>
-func.func @weight_gradient(%x: tensor<8x4xbf16>, %dy: tensor<8x3xbf16>) -> tensor<4x3xf32> {
+// The gradient of a weight, and of one that is used twice, once through a reshape.
+train.parameter @w : tensor<4x3xf32> {init = #nn.constant<1.0>}
+train.parameter @v : tensor<4x3xf32> {init = #nn.constant<1.0>}
+// CHECK-LABEL: train.func @weight_gradients
+// CHECK-NEXT:    %[[W:.*]] = nn.matmul %arg0, %arg1 {result_type = f32, transpose_a} : tensor<8x4xbf16>, tensor<8x3xbf16>
+// CHECK-NEXT:    train.gradient @w, %[[W]] : tensor<4x3xf32>
+// CHECK-NEXT:    %[[A:.*]] = nn.matmul %arg0, %arg1 {result_type = f32, transpose_a}
+// CHECK-NEXT:    %[[B:.*]] = nn.matmul %arg2, %arg3 {result_type = f32, transpose_a}
+// CHECK-NEXT:    %[[R:.*]] = nn.reshape %[[B]] [4, 3] : tensor<2x6xf32>
+// CHECK-NEXT:    %[[SUM:.*]] = nn.add %[[A]], %[[R]]
+// CHECK-NEXT:    train.gradient @v, %[[SUM]]
+train.func @weight_gradients(%x: tensor<8x4xbf16>, %dy: tensor<8x3xbf16>, %p: tensor<8x2xbf16>, %q: tensor<8x6xbf16>) {
   %0 = nn.matmul %x, %dy {transpose_a} : tensor<8x4xbf16>, tensor<8x3xbf16>
   %1 = nn.cast %0 to f32 : tensor<4x3xbf16>
-  return %1 : tensor<4x3xf32>
-}
-
-// -----
-
-// CHECK-LABEL: func.func @through_a_reshape
-// CHECK-NEXT:    %[[P:.*]] = nn.matmul %arg0, %arg1 {result_type = f32}
-// CHECK-NEXT:    nn.reshape %[[P]] {{.*}} : tensor<8x3xf32>
-func.func @through_a_reshape(%x: tensor<8x4xbf16>, %w: tensor<4x3xbf16>) -> tensor<2x4x3xf32> {
-  %0 = nn.matmul %x, %w : tensor<8x4xbf16>, tensor<4x3xbf16>
-  %1 = nn.reshape %0 [2, 4, 3] : tensor<8x3xbf16>
-  %2 = nn.cast %1 to f32 : tensor<2x4x3xbf16>
-  return %2 : tensor<2x4x3xf32>
+  train.gradient @w, %1 : tensor<4x3xf32>
+  %2 = nn.matmul %x, %dy {transpose_a} : tensor<8x4xbf16>, tensor<8x3xbf16>
+  %3 = nn.cast %2 to f32 : tensor<4x3xbf16>
+  %4 = nn.matmul %p, %q {transpose_a} : tensor<8x2xbf16>, tensor<8x6xbf16>
+  %5 = nn.reshape %4 [4, 3] : tensor<2x6xbf16>
+  %6 = nn.cast %5 to f32 : tensor<4x3xbf16>
+  %7 = nn.add %3, %6 : tensor<4x3xf32>, tensor<4x3xf32>
+  train.gradient @v, %7 : tensor<4x3xf32>
+  train.return []
 }

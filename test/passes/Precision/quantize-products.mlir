@@ -16,7 +16,7 @@ module attributes {
   // CHECK:         %[[W:.*]] = nn.cast %{{.*}} to f8E4M3FN : tensor<4x3xf32>
   // CHECK:         %[[P:.*]] = nn.matmul %[[X]], %[[W]] {result_type = f32} : tensor<5x4xf8E4M3FN>, tensor<4x3xf8E4M3FN>
   // CHECK:         %[[U:.*]] = nn.mul %[[P]], %{{.*}} : tensor<5x3xf32>, tensor<f32>
-  // CHECK:         nn.mse %[[U]]
+  // CHECK:         nn.cast %[[U]] to bf16
   // CHECK:         %[[DY:.*]] = nn.cast %{{.*}} to f8E5M2 : tensor<5x3xf32>
   // CHECK:         nn.matmul %[[X]], %[[DY]] {result_type = f32, transpose_a} : tensor<5x4xf8E4M3FN>, tensor<5x3xf8E5M2>
   // CHECK:         %[[OLD:.*]] = nn.slice %[[HISTORY]] from [0, 0] to [3, 15] by [1, 1]
