@@ -31,6 +31,10 @@ refuse 1 'optimiser.*optimizer' descent compile bad -o x
 for key in batch.micro=4 precision.compute=int8 precision.loss_scale=1024 memory.recompute=pointwise parallel.zero=1 run.target=cuda:sm_90; do
   refuse 1 "${key%%=*}" descent compile gpt -o x --set $key --set batch.size=8
 done
+cp gpt/model.mlir bad/
+{ cat gpt/recipe.toml; printf '\n[precision]\ncompute = "bf16"\n[[precision.override]]\nmatch = "h.7.*"\ntype = "fp32"\n'; } >bad/recipe.toml
+refuse 1 'h\.7\.\*.*matches no' descent compile bad -o x
+refuse 1 'h\.7\.\*.*matches no' descent plan bad
 refuse 1 'cpu|haswell' descent compile gpt -o x --cpu pentium
 [ ! -e x ] || fail "a refused compilation left a file"
 # The program's input.
