@@ -39,9 +39,10 @@ specimen --steps 6 --out ka --inject-nonfinite 3 --export ka.safetensors >/dev/n
 # A resume with a skip inside, and one right behind the skip; the scale and its counters are part of the checkpoint.
 for cut in 3 4; do
   rm -rf kb; specimen --steps $cut --out kb --inject-nonfinite 3 >/dev/null 2>&1 || fail "first part"
-  specimen --steps 6 --out kb --resume --export kb.safetensors >kb.log 2>&1 || fail "resume: $(cat kb.log)"
+  specimen --steps 6 --out kb --resume --profile --export kb.safetensors >kb.log 2>&1 || fail "resume: $(cat kb.log)"
   same ka.safetensors kb.safetensors "resume after a skip differs"
   same ka/checkpoints/step-00000006.safetensors kb/checkpoints/step-00000006.safetensors "checkpoints after a resume differ"
+  grep -qE "^ +narrow_32 +1 " kb.log || fail "working copies are not made once a load: $(cat kb.log)"
   [ "$(key kb 6 skipped) $(key kb 6 loss_scale)" = "1 32768" ] || fail "counters after a resume: $(cat kb/metrics.jsonl)"
 done
 # The same skip with threads, a profile, a search and another parameter: the same weights.
@@ -50,6 +51,7 @@ same ka.safetensors kc.safetensors "looking into a step changed the run"
 same ka/checkpoints/step-00000006.safetensors kc/checkpoints/step-00000006.safetensors "looking into a step changed its states"
 [ "$(grep -o '"loss":[^,]*' ka/metrics.jsonl)" = "$(grep -o '"loss":[^,]*' kc/metrics.jsonl)" ] || fail "losses differ"
 grep -q "^note: step 3: the first value that is not finite is inf at \[0\] of the gradient of b (f32 \[1\]), which goes into train.norm.*kernel decide" kc.log || fail "finds: $(cat kc.log)"
+grep -qE "^ +narrow_32 +1 " kc.log || fail "working copies are not made once a start: $(cat kc.log)"
 # Gradients are dumped without the scale.
 specimen --steps 1 --out g --dump-gradients g.safetensors >/dev/null || fail "gradients"
 norm=$(tail -c 16 g.safetensors | od -An -v -tfF -w4 | awk '{ s += $1 * $1 } END { printf "%.5f", sqrt(s) }')
