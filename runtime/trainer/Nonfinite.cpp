@@ -39,9 +39,14 @@ NonfinitePolicy::Verdict NonfinitePolicy::judge(const StepResult &result, bool s
   return verdict;
 }
 
+/// "-nan" would say something that means nothing.
+static std::string numberText(float value) {
+  return std::isnan(value) ? "nan" : fmt::format("{}", value);
+}
+
 std::string Finding::text() const {
   bool made = place == Place::Output;
-  return fmt::format("{}{} of {} ({}), which {} {} (launch {}, kernel {})", value,
+  return fmt::format("{}{} of {} ({}), which {} {} (launch {}, kernel {})", numberText(value),
                      index.empty() ? "" : fmt::format(" at [{}]", fmt::join(index, ", ")), tensor,
                      type, made ? "comes out of" : "goes into", site->source, launch,
                      site->kernel->name);
@@ -54,9 +59,9 @@ std::string descent::skipText(const NonfinitePolicy::Verdict &verdict, const Ste
   if (verdict.cause == Cause::NoTargets)
     text = "no target of the batch counts";
   else if (verdict.cause == Cause::Loss)
-    text = fmt::format("the loss is {}", result.loss());
+    text = fmt::format("the loss is {}", numberText(result.loss()));
   else
-    text = fmt::format("the gradient's norm is {}", result.gradientNorm);
+    text = fmt::format("the gradient's norm is {}", numberText(result.gradientNorm));
   if (!result.committed)
     text += ", nothing was changed";
   if (verdict.isNonfinite() && scale.isDynamic())

@@ -34,5 +34,5 @@ poison() { # poison FILE BYTES(octal): overwrites element 0 of h.1.mlp.up.bias
 }
 poison large.safetensors '\377\377\177\177' # the largest float
 poison nan.safetensors '\000\000\300\177'
-refused "step 1: the loss is .*(inf|nan) at \[[0-9]+, [0-9]+, [0-9]+\] of nn\.[a-z_]+ h\.1[^ ]* \(model\.mlir:[0-9]+\) \(f32 .*lower optimizer\.lr" --init-from large.safetensors
+refused "step 1: the (loss|gradient's norm) is .*(inf|nan) at \[[0-9]+, [0-9]+, [0-9]+\] of nn\.[a-z_]+ h\.1[^ ]* \(model\.mlir:[0-9]+\) \(f32 .*lower optimizer\.lr" --init-from large.safetensors
 refused "step 1: the loss is nan.* nan at \[0\] of parameter 'h\.1\.mlp\.up\.bias' \(f32 \[128\]\), which goes into nn\..*other weights" --init-from nan.safetensors
