@@ -8,8 +8,10 @@
 #include "compiler/Import/ApplyRecipe.h"
 
 #include "dialects/Train/Train.h"
+#include "passes/Precision/PrecisionChoice.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -43,6 +45,18 @@ static Type computeType(MLIRContext *context, StringRef name) {
   return Float32Type::get(context);
 }
 
+static std::vector<train::OverrideAttr> attributesOf(MLIRContext *context,
+                                                     const PrecisionOverride &one) {
+  std::vector<std::string> patterns = one.match;
+  if (patterns.empty())
+    patterns.emplace_back();
+  std::vector<train::OverrideAttr> attributes;
+  for (const std::string &pattern : patterns)
+    attributes.push_back(train::OverrideAttr::get(context, StringRef(one.op), StringRef(pattern),
+                                                  computeType(context, one.type)));
+  return attributes;
+}
+
 /// Attributes stand only where they ask for something, so that an fp32 program's IR has none.
 static void applyPrecision(ModuleOp module, const PrecisionSettings &precision) {
   MLIRContext *context = module.getContext();
@@ -50,14 +64,8 @@ static void applyPrecision(ModuleOp module, const PrecisionSettings &precision) 
     module->setAttr("train.compute", TypeAttr::get(compute));
 
   SmallVector<Attribute> overrides;
-  for (const PrecisionOverride &one : precision.overrides) {
-    std::vector<std::string> patterns = one.match;
-    if (patterns.empty())
-      patterns.emplace_back();
-    for (const std::string &pattern : patterns)
-      overrides.push_back(train::OverrideAttr::get(context, StringRef(one.op), StringRef(pattern),
-                                                   computeType(context, one.type)));
-  }
+  for (const PrecisionOverride &one : precision.overrides)
+    llvm::append_range(overrides, attributesOf(context, one));
   if (!overrides.empty())
     module->setAttr("train.overrides", ArrayAttr::get(context, overrides));
 
@@ -107,6 +115,44 @@ void applyRecipe(ModuleOp module, const Recipe &recipe) {
                                                group.weightDecay.value_or(-1.0)));
   if (!groups.empty())
     module->setAttr("train.groups", builder.getArrayAttr(groups));
+}
+
+LogicalResult checkOverrides(ModuleOp module, const Recipe &recipe) {
+  llvm::SetVector<StringRef> kinds, names;
+  std::vector<Operation *> ops;
+  module.walk([&](Operation *op) {
+    if (!canOverride(*op))
+      return;
+    ops.push_back(op);
+    kinds.insert(op->getName().stripDialect());
+    if (auto instance = dyn_cast<NameLoc>(op->getLoc()))
+      names.insert(instance.getName().getValue());
+  });
+  module.walk([&](nn::ParameterOp parameter) { names.insert(parameter.getName()); });
+  bool allMatch = true;
+  auto error = [&](const PrecisionOverride &one) {
+    allMatch = false;
+    return emitError(UnknownLoc::get(module.getContext())) << one.where << ": precision override ";
+  };
+  for (const PrecisionOverride &one : recipe.precision.overrides) {
+    if (!one.op.empty() && !kinds.contains(one.op)) {
+      InFlightDiagnostic diagnostic = error(one);
+      diagnostic << "of op '" << one.op << "' matches no op; the model has ";
+      llvm::interleaveComma(kinds, diagnostic);
+      continue;
+    }
+    for (train::OverrideAttr attribute : attributesOf(module.getContext(), one)) {
+      if (llvm::any_of(ops, [&](Operation *op) { return matchesOverride(*op, attribute); }))
+        continue;
+      InFlightDiagnostic diagnostic = error(one);
+      if (!one.op.empty())
+        diagnostic << "of op '" << one.op << "' ";
+      diagnostic << "in '" << attribute.getMatch()
+                 << "' matches no op; instances and parameters of the model are ";
+      llvm::interleaveComma(names, diagnostic);
+    }
+  }
+  return success(allMatch);
 }
 
 LogicalResult freezeParameters(ModuleOp module, const Recipe &recipe) {

@@ -12,6 +12,10 @@ namespace descent {
 /// attributes), where passes find them and printed IR shows them.
 void applyRecipe(mlir::ModuleOp module, const Recipe &recipe);
 
+/// Refuses overrides of precision that match no op, at their place in the recipe. Like
+/// freezeParameters it needs the names that inline-modules makes.
+mlir::LogicalResult checkOverrides(mlir::ModuleOp module, const Recipe &recipe);
+
 /// Marks the parameters that the recipe's groups freeze, and refuses group patterns that match no
 /// parameter. Needs the names that inline-modules makes, so it runs after the Import phase.
 mlir::LogicalResult freezeParameters(mlir::ModuleOp module, const Recipe &recipe);

@@ -71,7 +71,8 @@ FailureOr<ModuleOp> Compilation::lowerTo(Level level) {
   if (!module)
     return failure();
   applyRecipe(*module, options.recipe);
-  if (failed(runPhase(buildImportPhase)) || failed(freezeParameters(*module, options.recipe)))
+  if (failed(runPhase(buildImportPhase)) || failed(freezeParameters(*module, options.recipe)) ||
+      failed(checkOverrides(*module, options.recipe)))
     return failure();
   if (level == Level::NN)
     return *module;

@@ -89,10 +89,29 @@ static bool isNamed(Operation &op, StringRef pattern) {
   });
 }
 
+/// As the recipe writes it; its number there is another where an override has several patterns.
+static std::string describe(train::OverrideAttr entry) {
+  std::string text = "override";
+  if (!entry.getOp().empty())
+    text += " of " + entry.getOp().str();
+  if (!entry.getMatch().empty())
+    text += " in " + entry.getMatch().str();
+  return text;
+}
+
+bool canOverride(Operation &op) {
+  return isa<PrecisionOp>(op) && !isa<nn::ConstantOp, nn::CastOp>(op) && op.getNumOperands() != 0;
+}
+
+bool matchesOverride(Operation &op, train::OverrideAttr entry) {
+  return canOverride(op) && (entry.getOp().empty() || entry.getOp() == kindOf(op)) &&
+         isNamed(op, entry.getMatch());
+}
+
 std::optional<unsigned> Chooser::findOverride(Operation &op) {
   std::optional<unsigned> last;
   for (auto [index, entry] : llvm::enumerate(overrides)) {
-    if ((!entry.getOp().empty() && entry.getOp() != kindOf(op)) || !isNamed(op, entry.getMatch()))
+    if (!matchesOverride(op, entry))
       continue;
     matched[index] = true;
     last = index;
@@ -132,7 +151,8 @@ static bool fits(Value constant, Type type) {
     return true; // infinite on purpose
   bool lost;
   value.convert(cast<FloatType>(type).getFloatSemantics(), APFloat::rmNearestTiesToEven, &lost);
-  return value.isFinite();
+  // Nor may it vanish, or lose most of its bits below the smallest normal number: an epsilon.
+  return value.isFinite() && (!lost || value.isNormal());
 }
 
 static bool isSplat(Value value) {
@@ -196,8 +216,7 @@ PrecisionChoice Chooser::choose(Operation &op) {
   if (isa<nn::CastOp>(op))
     return {&op, Type(), typeOf(op.getResult(0)), "a cast of the model's own"};
   if (std::optional<unsigned> index = findOverride(op))
-    return all(op, overrides[*index].getType(),
-               "precision.override." + std::to_string(*index));
+    return all(op, overrides[*index].getType(), describe(overrides[*index]));
   if (compute == f32 && overrides.empty())
     return {&op, Type(), typeOf(op.getResult(0)), "precision.compute is fp32"};
   return byClass(precision);

@@ -9,6 +9,7 @@
 #define DESCENT_PASSES_PRECISION_PRECISIONCHOICE_H
 
 #include "dialects/NN/NN.h"
+#include "dialects/Train/Train.h"
 
 namespace descent {
 
@@ -19,7 +20,8 @@ struct PrecisionChoice {
   mlir::Type operands;
   /// The element type of its float results.
   mlir::Type results;
-  /// The rule that said so, in words: "narrow (matmul)", "precision.override.1", "bias of a product".
+  /// The rule that said so, in words: "narrow (matmul)", "override of matmul in h.0.*", "bias of a
+  /// product".
   std::string rule;
 };
 
@@ -31,13 +33,22 @@ struct PrecisionChoice {
 ///    (a parameter of rank 1) yields its f32 sum, the bias is added in f32, and the sum is rounded
 ///    once, as the linear layers and convolutions of torch.autocast do inside;
 ///  - *wide* ops run in f32;
-///  - *widest-operand* and *follows-input* ops run in the widest type of their float operands, where
-///    splat constants count for nothing, unless their value is not finite in that type: then the op
-///    runs in f32 (a mask of -1e9 in f16);
+///  - *widest-operand* and *follows-input* ops run in the widest type of their float operands,
+///  where
+///    splat constants count for nothing, unless their value is not finite or below the normal
+///    numbers of that type: then the op runs in f32 (a mask of -1e9 in f16, an epsilon of 1e-8);
 ///  - predictions are f32 again at the loss.
 ///
 /// Fails after an error at the module where an override matches nothing.
 mlir::FailureOr<llvm::SmallVector<PrecisionChoice>> choosePrecision(nn::ModelOp model);
+
+/// Whether the op's type is open to overrides: it has a class, operands, and is no cast of the
+/// model's own.
+bool canOverride(mlir::Operation &op);
+
+/// Whether the override is about this op, by its kind and its names: the path of the instance it is
+/// in, and those of the parameters among its operands.
+bool matchesOverride(mlir::Operation &op, train::OverrideAttr entry);
 
 } // namespace descent
 

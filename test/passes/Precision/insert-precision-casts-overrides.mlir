@@ -1,4 +1,5 @@
-// Overrides by kind and by name, the last match wins; a mask constant that f16 cannot hold keeps its op in f32, one that it can hold becomes f16.
+// Overrides by kind and by name, the last match wins; a mask constant that f16 cannot hold keeps its op in f32, and so does an epsilon that would become zero
+// or lose its bits; one that it can hold becomes f16.
 // RUN: descent-opt --inline-modules --insert-precision-casts %s | FileCheck %s
 
 module attributes {train.compute = f16, train.overrides = [
@@ -21,6 +22,15 @@ module attributes {train.compute = f16, train.overrides = [
     // CHECK: %[[M:.*]] = nn.add %[[WIDE]], %{{.*}} : tensor<5x6xf32>, tensor<f32>
     %mask = nn.constant dense<-1.0e9> : tensor<f32>
     %2 = nn.add %1, %mask : tensor<5x6xf32>, tensor<f32>
+    // CHECK: nn.maximum %{{.*}}, %{{.*}} : tensor<5x6xf32>, tensor<f32>
+    %epsilon = nn.constant dense<1.0e-8> : tensor<f32>
+    %unused = nn.maximum %1, %epsilon : tensor<5x6xf32>, tensor<f32>
+    // CHECK: nn.maximum %{{.*}}, %{{.*}} : tensor<5x6xf32>, tensor<f32>
+    %few = nn.constant dense<1.1e-6> : tensor<f32>
+    %unused2 = nn.maximum %1, %few : tensor<5x6xf32>, tensor<f32>
+    // CHECK: nn.maximum %[[D]], %{{.*}} : tensor<5x6xf16>, tensor<f16>
+    %tenth = nn.constant dense<0.1> : tensor<f32>
+    %unused3 = nn.maximum %1, %tenth : tensor<5x6xf32>, tensor<f32>
     // CHECK: nn.softmax %{{.*}} axis 1 : tensor<5x6xf16>
     %3 = nn.softmax %2 axis 1 : tensor<5x6xf32>
     // CHECK: nn.matmul %{{.*}} : tensor<5x6xf32>, tensor<6x6xf32>
