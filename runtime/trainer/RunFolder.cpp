@@ -8,9 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -77,6 +80,26 @@ RunFolder::~RunFolder() {
     ::close(lockFile);
 }
 
+/// Half-made folders of processes that were killed while they made `folder`.
+static void removeAbandoned(const std::string &folder) {
+  std::string prefix = fs::path(folder).filename().string() + ".";
+  fs::path parent = fs::path(folder).parent_path();
+  std::error_code error;
+  for (const fs::directory_entry &entry :
+       fs::directory_iterator(parent.empty() ? fs::path(".") : parent, error)) {
+    std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix) || !name.ends_with(partialSuffix))
+      continue;
+    name.resize(name.size() - std::string_view(partialSuffix).size());
+    name.erase(0, prefix.size());
+    if (name.empty() || name.find_first_not_of("0123456789") != std::string::npos)
+      continue;
+    long process = std::strtol(name.c_str(), nullptr, 10);
+    if (::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH)
+      fs::remove_all(entry.path(), error);
+  }
+}
+
 void RunFolder::create(const descent_program &program) {
   nlohmann::ordered_json marker = {
       {"model", program.name},
@@ -101,6 +124,7 @@ void RunFolder::create(const descent_program &program) {
   std::error_code error;
   if (!parent.empty() && !fs::create_directories(parent, error) && error)
     throwFileError("make folder", parent.c_str(), error.value());
+  removeAbandoned(folder);
   std::string building = fmt::format("{}.{}{}", folder, ::getpid(), partialSuffix);
   if (::mkdir(building.c_str(), 0777) != 0)
     throwFileError("make folder", folder.c_str(), errno);

@@ -12,6 +12,8 @@ for signal in INT:130 TERM:143; do
   bigram --steps $((last + 5)) --validate-every 0 --out s --resume >s.log || fail "resume: $(cat s.log)"
   [ "$(steps s)" = $((last + 5)) ] || fail "$(steps s) objects after $((last + 5)) steps"
 done
+# What a process left that was killed while it made its folder goes when the folder is made; what a living one is making stays.
+mkdir "k.999999999.partial" "k.$$.partial"
 last=0
 for i in $(seq 15); do
   resume=; [ -d k ] && resume=--resume
@@ -27,5 +29,7 @@ bigram --steps "$last" --validate-every 0 --out k --resume >k.log 2>&1 || bigram
 awk -F'[:,]' '$2 != NR { exit 1 }' k/metrics.jsonl || fail "the metrics skip or repeat a step"
 ls k/checkpoints | grep -q partial && fail "a partial file stays behind"
 [ "$(ls k/checkpoints | wc -l)" -le 2 ] || fail "more than two checkpoints are kept"
+[ -d "k.$$.partial" ] || fail "the folder that another process is making was removed"
+rmdir "k.$$.partial"
 ls -d k.*partial >/dev/null 2>&1 && fail "a half-made folder stays behind"
 echo "15 kills, step $last"
