@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/NN/NN.h"
+#include "dialects/NN/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Codegen/Convolution.h"
@@ -89,10 +90,8 @@ Epilogue epilogueOf(exec::KernelOp kernel, const ContractionBody &body) {
   return [kernel, body](OpBuilder &builder, Location loc, const EpiloguePoint &point) mutable {
     auto lanes = cast<VectorType>(point.product.getType());
     IRMapping values;
-    Value product = point.product;
-    Type wanted = cast<RankedTensorType>(body.product->getResult(0).getType()).getElementType();
-    if (wanted != lanes.getElementType())
-      product = arith::TruncFOp::create(builder, loc, vectorOf(wanted, lanes), product);
+    Type rounded = cast<RankedTensorType>(body.product->getResult(0).getType()).getElementType();
+    Value product = narrowFloat(builder, loc, point.product, rounded);
     values.map(body.product->getResult(0), product);
     for (auto [argument, vector] :
          llvm::zip_equal(kernel.getBody().getArguments().drop_front(2), point.inputs))

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Codegen/Product.h"
+#include "dialects/NN/NarrowFloats.h"
 #include "passes/Codegen/Epilogue.h"
 #include "passes/Codegen/KernelFunction.h"
 #include "passes/Codegen/Lanes.h"
@@ -49,10 +50,8 @@ Epilogue roundingEpilogue(Type element) {
   return [element](OpBuilder &builder, Location loc,
                    const EpiloguePoint &point) -> SmallVector<Value> {
     Emitter e(builder, loc);
-    auto shape = cast<VectorType>(point.product.getType()).getShape();
-    Value rounded =
-        arith::TruncFOp::create(builder, loc, VectorType::get(shape, element), point.product);
-    return {bitcastElements(e, rounded, storageType(element))};
+    return {bitcastElements(e, narrowFloat(builder, loc, point.product, element),
+                            storageType(element))};
   };
 }
 

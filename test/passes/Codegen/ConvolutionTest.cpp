@@ -201,7 +201,7 @@ TEST(Convolution, RefusesOperandsThatDoNotFit) {
   spec.first = flatFloats(sizeOfX(spec.shape));
   spec.second = flatFloats(7);
   EXPECT_TRUE(failed(emitConvolutionKernel(*module, module->getLoc(), spec, targets()[0])));
-  EXPECT_EQ(message, "convolution 'c' has a second operand of type memref<7xf32>; it needs 135 "
+  EXPECT_EQ(message, "convolution 'c' has a second operand of type 'memref<7xf32>'; it needs 135 "
                      "elements of f32, of "
                      "bf16 or f16 stored as i16, or of f8E4M3FN or f8E5M2 stored as i8");
   spec.shape.strideX = 0;

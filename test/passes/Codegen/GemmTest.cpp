@@ -270,12 +270,12 @@ TEST(Gemm, RefusesWhatItCannotCompute) {
   EXPECT_TRUE(refused(spec));
   EXPECT_EQ(
       message,
-      "matrix product 'g' has A of type memref<4x5xf32>; it needs 24 elements of f32, of bf16 "
+      "matrix product 'g' has A of type 'memref<4x5xf32>'; it needs 24 elements of f32, of bf16 "
       "or f16 stored as i16, or of f8E4M3FN or f8E5M2 stored as i8");
   spec = plainSpec("g", {1, 4, 5, 6});
   spec.a = {MemRefType::get({24}, IntegerType::get(&context(), 8)), BFloat16Type::get(&context())};
   EXPECT_TRUE(refused(spec));
-  EXPECT_EQ(message, "matrix product 'g' has A of type memref<24xi8> holding bf16; it needs 24 "
+  EXPECT_EQ(message, "matrix product 'g' has A of type 'memref<24xi8>' holding 'bf16'; it needs 24 "
                      "elements of f32, of bf16 or f16 stored as i16, or of f8E4M3FN or f8E5M2 "
                      "stored as i8");
   spec.a = {MemRefType::get({24}, IntegerType::get(&context(), 16)), BFloat16Type::get(&context())};

@@ -391,7 +391,7 @@ exec.kernel @k "gemm" (%x: tensor<35x29xT>, %w: tensor<29xNxT>, %b: tensor<NxT>,
   %0 = nn.matmul %x, %w : tensor<35x29xT>, tensor<29xNxT>
   %1 = nn.add %0, %b : tensor<35xNxT>, tensor<NxT>
   %2 = nn.relu %1 : tensor<35xNxT>
-  %3 = nn.add %2, %r : tensor<35xNxT>
+  %3 = nn.add %2, %r : tensor<35xNxT>, tensor<35xNxT>
   exec.yield %1, %3 : tensor<35xNxT>, tensor<35xNxT>
 })",
                                 "T", type),
