@@ -139,15 +139,22 @@ Expected<reference::NamedTensors> readSafetensors(const std::string &path) {
   StringRef data = bytes.drop_front(8 + length);
   reference::NamedTensors tensors;
   for (const auto &[name, entry] : header.items()) {
-    if (name == "__metadata__" || entry.value("dtype", "") != "F32")
+    std::string type = name == "__metadata__" ? "" : entry.value("dtype", "");
+    if (type != "F32" && type != "BF16")
       continue;
     reference::Tensor tensor(entry["shape"].get<std::vector<int64_t>>());
     auto begin = entry["data_offsets"][0].get<uint64_t>();
-    if (begin + 4 * static_cast<uint64_t>(tensor.size()) > data.size())
+    uint64_t width = type == "F32" ? 4 : 2;
+    if (begin + width * static_cast<uint64_t>(tensor.size()) > data.size())
       return refuse(path + ": " + name + " reaches beyond the end of the file");
-    for (int64_t i = 0; i < tensor.size(); ++i)
-      tensor.values[static_cast<size_t>(i)] = support::endian::read<float, endianness::little>(
-          data.data() + begin + 4 * static_cast<uint64_t>(i));
+    const char *at = data.data() + begin;
+    for (double &value : tensor.values) {
+      // A bf16 is the upper half of the f32 it stands for.
+      uint32_t bits = type == "F32" ? support::endian::read32le(at)
+                                    : uint32_t{support::endian::read16le(at)} << 16;
+      value = bit_cast<float>(bits);
+      at += width;
+    }
     tensors[name] = std::move(tensor);
   }
   return tensors;

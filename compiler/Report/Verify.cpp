@@ -4,12 +4,19 @@
 // process, fed through its own data loader, observed through the gradients it dumps, the weights it
 // exports and the loss it logs.
 //
+// Where types are narrow the reference rounds as they do. What remains are values that lie so near
+// the middle of two numbers that the order of an f32 sum decides: they round the other way, one
+// unit in the last place, and every later op passes that on with the rounding of its own. A chain
+// of D narrow ops so differs by about the square root of D roundings.
+//
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Report/Verify.h"
 
 #include "compiler/Report/Files.h"
 #include "dialects/NN/NN.h"
+#include "dialects/NN/Rounding.h"
+#include "dialects/Train/Train.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -49,6 +56,62 @@ static double longestSum(ModuleOp module) {
     longest = std::max(longest, op.getFlops() / std::max(1.0, 2.0 * results));
   });
   return longest;
+}
+
+/// Half a unit in the last place of what an op rounds its results to; 0 for f32 and integers.
+static double narrowRoundoff(Operation &op) {
+  if (isa<nn::RoundTf32Op>(op))
+    return nn::FloatFormat::tf32().unitRoundoff();
+  double most = 0.0;
+  for (Type type : op.getResultTypes())
+    if (auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+        element && element.getWidth() < 32)
+      most = std::max(most, nn::FloatFormat::of(element).unitRoundoff());
+  return most;
+}
+
+namespace {
+
+/// What narrow types do to a block of ops.
+struct NarrowChain {
+  double coarsest = 0.0; ///< largest unit roundoff of an op's results
+  double roundoff = 0.0; ///< the same where f8 counts as what two orders of a sum differ by in it
+  int length = 0;        ///< of the longest chain of ops that round
+  /// Between the program and the interpreter, relative to the largest element: a walk of `length`
+  /// roundings, none of which agrees. Small programs, where hardly a value rounds the other way,
+  /// stay far below.
+  double tolerance() const { return roundoff * std::sqrt(static_cast<double>(length)); }
+  /// Between a program and the same without some of the roundings.
+  double roundingTolerance() const { return coarsest * std::sqrt(static_cast<double>(length)); }
+};
+
+} // namespace
+
+/// Of @step, or of the model. Values that products read in f8 are rounded from 16-bit ones that
+/// differ rarely, by 2^-9: of steps of 2^-4 that flips so few that their mean square is the product
+/// of both.
+static NarrowChain narrowChain(ModuleOp module) {
+  Operation *function = module.lookupSymbol<train::FuncOp>("step");
+  if (!function)
+    function = *module.getOps<nn::ModelOp>().begin();
+  NarrowChain chain;
+  DenseMap<Value, int> depths;
+  for (Operation &op : function->getRegion(0).front()) {
+    double roundoff = 0.0;
+    op.walk([&](Operation *nested) { roundoff = std::max(roundoff, narrowRoundoff(*nested)); });
+    chain.coarsest = std::max(chain.coarsest, roundoff);
+    constexpr double sixteenBits = 0x1p-9;
+    if (roundoff > sixteenBits)
+      roundoff = std::sqrt(roundoff * sixteenBits);
+    int depth = roundoff > 0.0;
+    for (Value operand : op.getOperands())
+      depth = std::max(depth, depths.lookup(operand) + (roundoff > 0.0));
+    for (Value result : op.getResults())
+      depths[result] = depth;
+    chain.roundoff = std::max(chain.roundoff, roundoff);
+    chain.length = std::max(chain.length, depth);
+  }
+  return chain;
 }
 
 /// Inputs as arrays for the program's npz loader; what the runtime itself provides (row weights,
@@ -97,6 +160,35 @@ static std::vector<VerifiedTensor> compare(const NamedTensors &expected,
   return table;
 }
 
+static NamedTensors scaled(NamedTensors tensors, double factor) {
+  for (auto &[name, tensor] : tensors)
+    for (double &element : tensor.values)
+      element *= factor;
+  return tensors;
+}
+
+/// The step in the program's own arithmetic. A dynamic loss scale is halved until the step would be
+/// taken; the recipe is changed to start there, for the program.
+static FailureOr<StepResult> interpretRounded(ModuleOp module, StepInputs &inputs,
+                                              PrecisionSettings &precision) {
+  while (true) {
+    if (precision.scalesDynamically())
+      inputs.values["loss_scale"] = Tensor({}, precision.scaleInitial);
+    FailureOr<StepResult> result = interpretStep(module, inputs, Arithmetic::Rounded);
+    if (failed(result) || areFinite(result->gradients))
+      return result;
+    if (!precision.scalesDynamically() || precision.scaleInitial <= precision.scaleFloor)
+      return module.emitError()
+             << "gradients overflow on the random inputs of verify at loss scale "
+             << precision.staticScale().value_or(
+                    precision.scalesDynamically() ? precision.scaleInitial : 1.0)
+             << "; a skipped step has nothing to compare. `descent verify --precision` says which "
+                "scale fits";
+    precision.scaleInitial =
+        std::max(precision.scaleFloor, precision.scaleInitial * precision.scaleBackoff);
+  }
+}
+
 FailureOr<VerifyReport> verifyProgram(MLIRContext &context, const CompileOptions &given,
                                       const VerifyOptions &verify) {
   CompileOptions options = given;
@@ -109,7 +201,7 @@ FailureOr<VerifyReport> verifyProgram(MLIRContext &context, const CompileOptions
   options.recipe.data.validation = 0.0;
 
   // The reference.
-  Compilation model(context, options), train(context, options), program(context, options);
+  Compilation model(context, options), train(context, options);
   FailureOr<ModuleOp> nnModule = model.lowerTo(Level::NN);
   if (failed(nnModule))
     return failure();
@@ -117,11 +209,18 @@ FailureOr<VerifyReport> verifyProgram(MLIRContext &context, const CompileOptions
   FailureOr<ModuleOp> trainModule = train.lowerTo(Level::Train);
   if (failed(trainModule))
     return failure();
-  FailureOr<StepResult> reference = interpretStep(*trainModule, inputs);
+  NarrowChain narrow = narrowChain(*trainModule);
+  bool isRounded = narrow.length > 0;
+  FailureOr<StepResult> exact = interpretStep(*trainModule, inputs);
+  if (failed(exact))
+    return failure();
+  FailureOr<StepResult> reference =
+      isRounded ? interpretRounded(*trainModule, inputs, options.recipe.precision) : exact;
   if (failed(reference))
     return failure();
 
   // The program.
+  Compilation program(context, options);
   SmallString<128> folder;
   if (auto code = llvm::sys::fs::createUniqueDirectory("descent-verify", folder))
     return refuse(context, "cannot create a temporary folder: " + code.message());
@@ -159,24 +258,38 @@ FailureOr<VerifyReport> verifyProgram(MLIRContext &context, const CompileOptions
     return toResult(loss.takeError());
 
   VerifyReport report;
+  report.isRounded = isRounded;
   double weight = reference->scalars["loss_weight"].values[0];
   report.referenceLoss = reference->scalars["loss_sum"].values[0] / weight;
+  report.exactLoss = exact->scalars["loss_sum"].values[0] / weight;
   report.programLoss = *loss;
   report.lossDifference = std::abs(report.programLoss - report.referenceLoss) /
                           std::max(1e-30, std::abs(report.referenceLoss));
   if (std::isnan(report.lossDifference))
     report.lossDifference = INFINITY;
-  for (auto &[name, gradient] : reference->gradients)
-    for (double &element : gradient.values)
-      element /= weight;
-  report.gradients = compare(reference->gradients, *gradients);
+  const PrecisionSettings &precision = options.recipe.precision;
+  report.lossScale = precision.scalesDynamically() ? precision.scaleInitial
+                                                   : precision.staticScale().value_or(1.0);
+  report.gradients = compare(scaled(reference->gradients, 1.0 / weight), *gradients);
+  if (isRounded) {
+    std::vector<VerifiedTensor> errors =
+        compare(scaled(exact->gradients, 1.0 / weight), *gradients);
+    for (auto [line, error] : llvm::zip_equal(report.gradients, errors))
+      line.error = error.difference;
+    // The gradients differ by roundings, which the first step of Adam turns into whole steps where
+    // they decide a sign.
+    if (failed(applyUpdates(*trainModule, inputs, scaled(*gradients, weight), Arithmetic::Rounded,
+                            *reference)))
+      return failure();
+  }
   NamedTensors updatedParameters;
   for (const auto &[name, tensor] : reference->updated)
     if (weights.count(name))
       updatedParameters[name] = tensor;
   report.parameters = compare(updatedParameters, *updated);
-  report.tolerance =
-      verify.tolerance > 0.0 ? verify.tolerance : 16.0 * 0x1p-23 * std::sqrt(longestSum(*nnModule));
+  report.tolerance = verify.tolerance > 0.0
+                         ? verify.tolerance
+                         : 16.0 * 0x1p-23 * std::sqrt(longestSum(*nnModule)) + narrow.tolerance();
   return report;
 }
 
@@ -193,7 +306,8 @@ FailureOr<std::vector<VerifiedPass>> verifyEachPass(MLIRContext &context,
 
   // Each part is compared with its first appearance: the loss with the model's, gradients with
   // those of differentiate.
-  StepResult first = std::move(*start);
+  StepResult first = std::move(*start), before; // of rounded arithmetic: before the pass
+  double narrowest = 0.0;
   std::vector<VerifiedPass> passes;
   CompileOptions options = given;
   bool isBound =
@@ -203,7 +317,11 @@ FailureOr<std::vector<VerifiedPass>> verifyEachPass(MLIRContext &context,
     if (!isBound)
       return success();
     FailureOr<StepResult> result = interpretStep(module, inputs);
-    if (failed(result))
+    narrowest = std::max(narrowest, narrowChain(module).roundingTolerance());
+    FailureOr<StepResult> rounded = StepResult();
+    if (narrowest > 0.0)
+      rounded = interpretStep(module, inputs, Arithmetic::Rounded);
+    if (failed(result) || failed(rounded))
       return failure();
     auto largest = [](NamedTensors &expected, const NamedTensors &actual) {
       if (expected.empty())
@@ -213,16 +331,31 @@ FailureOr<std::vector<VerifiedPass>> verifyEachPass(MLIRContext &context,
         most = std::max(most, tensor.difference);
       return most;
     };
-    NamedTensors sums{{"loss_sum", result->scalars["loss_sum"]},
-                      {"loss_weight", result->scalars["loss_weight"]}};
-    NamedTensors firstSums{{"loss_sum", first.scalars["loss_sum"]},
-                           {"loss_weight", first.scalars["loss_weight"]}};
-    VerifiedPass line{pass.str(), largest(firstSums, sums),
+    auto sumsOf = [](StepResult &step) {
+      return NamedTensors{{"loss_sum", step.scalars["loss_sum"]},
+                          {"loss_weight", step.scalars["loss_weight"]}};
+    };
+    NamedTensors firstSums = sumsOf(first);
+    VerifiedPass line{pass.str(), largest(firstSums, sumsOf(*result)),
                       result->gradients.empty() ? 0.0 : largest(first.gradients, result->gradients),
-                      result->updated.empty() ? 0.0 : largest(first.updated, result->updated)};
+                      result->updated.empty() ? 0.0 : largest(first.updated, result->updated),
+                      std::nullopt};
     constexpr double reassociation =
         1e-9; // of double, over the longest sums a model has; a wrong op is many orders above
-    line.changed = !(std::max({line.loss, line.gradients, line.updates}) <= reassociation);
+    // Literals that become operands of narrow ops are rounded, in exact arithmetic too.
+    bool roundsLiterals = pass == "insert-precision-casts" && narrowest > 0.0;
+    line.changed = !(std::max({line.loss, line.gradients, line.updates}) <=
+                     (roundsLiterals ? narrowest : reassociation));
+    if (roundsLiterals)
+      first = *result;
+    if (!before.scalars.empty() && !rounded->scalars.empty()) {
+      NamedTensors sumsBefore = sumsOf(before);
+      line.rounding = largest(sumsBefore, sumsOf(*rounded));
+      if (!before.gradients.empty())
+        line.rounding = std::max(*line.rounding, largest(before.gradients, rounded->gradients));
+      line.changed |= !(*line.rounding <= narrowest);
+    }
+    before = std::move(*rounded);
     passes.push_back(line);
     return success();
   };
@@ -235,30 +368,44 @@ FailureOr<std::vector<VerifiedPass>> verifyEachPass(MLIRContext &context,
 std::string printVerifyReport(const VerifyReport &report) {
   std::string out =
       fmt::format("{:<34}{:>16}{:>16}{:>14}\n", "", "reference", "program", "difference");
-  out += fmt::format("{:<34}{:>16.8f}{:>16.8f}{:>14.2e}\n\n", "loss", report.referenceLoss,
+  out += fmt::format("{:<34}{:>16.8f}{:>16.8f}{:>14.2e}\n", "loss", report.referenceLoss,
                      report.programLoss, report.lossDifference);
-  out += fmt::format("{:<34}{:>16}{:>16}\n", "parameter", "gradient", "after update");
-  for (size_t i = 0; i < report.gradients.size(); ++i) {
-    auto updated = llvm::find_if(report.parameters,
-                                 [&](const auto &t) { return t.name == report.gradients[i].name; });
-    out += fmt::format(
-        "{:<34}{:>16.2e}{:>16.2e}{}\n", report.gradients[i].name, report.gradients[i].difference,
-        updated == report.parameters.end() ? NAN : updated->difference,
-        report.gradients[i].difference <= report.tolerance ? "" : "   <- above tolerance");
+  if (report.isRounded)
+    out += fmt::format("{:<34}{:>16.8f}\n", "loss in double precision", report.exactLoss);
+  out += fmt::format("\n{:<34}{:>16}{:>16}", "parameter", "gradient", "after update");
+  out += report.isRounded ? fmt::format("{:>20}\n", "gradient to double") : "\n";
+  for (const VerifiedTensor &gradient : report.gradients) {
+    auto updated =
+        llvm::find_if(report.parameters, [&](const auto &t) { return t.name == gradient.name; });
+    double update = updated == report.parameters.end() ? NAN : updated->difference;
+    out += fmt::format("{:<34}{:>16.2e}{:>16.2e}", gradient.name, gradient.difference, update);
+    if (report.isRounded)
+      out += fmt::format("{:>20.2e}", gradient.error);
+    bool isClose = gradient.difference <= report.tolerance && update <= report.tolerance;
+    out += isClose ? "\n" : "   <- above tolerance\n";
   }
+  if (report.isRounded)
+    out += "\nThe reference rounds to the program's types; the last column is what that costs.\n";
+  if (report.lossScale != 1.0)
+    out += fmt::format("Loss scale {:.10g}.\n", report.lossScale);
   out += fmt::format("\n{}: differences are relative to the largest element; tolerance {:.1e}\n",
                      report.passed() ? "passed" : "FAILED", report.tolerance);
   return out;
 }
 
 std::string printVerifiedPasses(const std::vector<VerifiedPass> &passes) {
+  bool anyRounds =
+      llvm::any_of(passes, [](const VerifiedPass &p) { return p.rounding.has_value(); });
   std::string out =
-      fmt::format("{:<28}{:>12}{:>12}{:>12}\n", "after pass", "loss", "gradients", "updates");
+      fmt::format("{:<28}{:>12}{:>12}{:>12}", "after pass", "loss", "gradients", "updates");
+  out += anyRounds ? fmt::format("{:>12}\n", "rounding") : "\n";
   bool wasSound = true;
   for (const VerifiedPass &pass : passes) {
-    out +=
-        fmt::format("{:<28}{:>12.1e}{:>12.1e}{:>12.1e}{}\n", pass.pass, pass.loss, pass.gradients,
-                    pass.updates, pass.changed && wasSound ? "   <- changed the meaning" : "");
+    out += fmt::format("{:<28}{:>12.1e}{:>12.1e}{:>12.1e}", pass.pass, pass.loss, pass.gradients,
+                       pass.updates);
+    if (anyRounds)
+      out += pass.rounding ? fmt::format("{:>12.1e}", *pass.rounding) : fmt::format("{:>12}", "");
+    out += pass.changed && wasSound ? "   <- changed the meaning\n" : "\n";
     wasSound &= !pass.changed;
   }
   return out + (wasSound ? "passed: no pass changed the meaning\n" : "FAILED\n");

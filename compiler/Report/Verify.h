@@ -5,6 +5,7 @@
 
 #include "compiler/Pipelines/Compile.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace descent {
 struct VerifiedTensor {
   std::string name;
   double difference = 0.0;
+  double error = 0.0; ///< how far from exact arithmetic; where the reference rounds
 };
 
 struct VerifyReport {
@@ -22,30 +24,40 @@ struct VerifyReport {
   std::vector<VerifiedTensor> gradients,
       parameters; ///< gradients of the mean loss; parameters after one update
   double tolerance = 0.0;
+  /// Whether the reference rounds to the program's types (one of them is narrower than f32);
+  /// without it, it is exact.
+  bool isRounded = false;
+  double exactLoss = 0.0; ///< where it rounds
+  double lossScale = 1.0; ///< of the step that was compared
   bool passed() const;
 };
 
 struct VerifyOptions {
   uint64_t seed = 1;
-  /// Largest allowed relative difference; 0 derives it from the type and the longest sum of the
-  /// model: 16 ulp of f32 times the square root of its length.
+  /// Largest allowed relative difference; 0 derives it from the types and the longest sum of the
+  /// model: 16 ulp of f32 times the square root of its length, and with narrow types what a few
+  /// values that round the other way can do.
   double tolerance = 0.0;
 };
 
 /// Compiles the project with data in memory's stead, runs one step of the program on random inputs,
-/// and compares loss, gradients and updated parameters with the interpreter's. Errors are emitted
-/// to `context`.
+/// and compares loss, gradients and updated parameters with the interpreter's, which rounds where a
+/// type is narrower than f32. A dynamic loss scale starts low enough for the step to be taken.
+/// Errors are emitted to `context`.
 mlir::FailureOr<VerifyReport> verifyProgram(mlir::MLIRContext &context,
                                             const CompileOptions &options,
                                             const VerifyOptions &verify);
 
-/// What one pass did to the meaning, all in double precision.
+/// What one pass did to the meaning, in exact arithmetic, where no type rounds and a cast is
+/// nothing; and, where a type of the program is narrower than f32, to what its types make of it.
 struct VerifiedPass {
   std::string pass;
   double loss = 0.0, gradients = 0.0,
          updates = 0.0; ///< largest relative difference from the program before the first pass that
                         ///< had the part
-  bool changed = false; ///< beyond reassociation in double
+  std::optional<double> rounding; ///< largest relative difference of loss and gradients that the
+                                  ///< pass made in rounded arithmetic
+  bool changed = false; ///< beyond reassociation in double, or rounding of the narrowest type
 };
 
 /// Interprets the program after every pass that leaves tensors.

@@ -89,9 +89,9 @@ static LogicalResult evaluateElements(Operation *op, ArrayRef<Tensor> operands,
   SmallVector<double> values(operands.size());
   int64_t i = 0;
   for (Positions position(y.shape); !position.done(); position.next()) {
-    for (size_t operand = 0; operand < operands.size(); ++operand)
-      values[operand] =
-          operands[operand].values[broadcastOffset(operands[operand], position.get())];
+    for (auto [value, operand] : llvm::zip_equal(values, operands))
+      value =
+          operand.values[operand.shape == y.shape ? i : broadcastOffset(operand, position.get())];
     y.values[i++] = wrapToType(element(values), type);
   }
   results.push_back(std::move(y));

@@ -17,6 +17,15 @@ using namespace descent;
 using namespace descent::nn;
 using reference::Tensor;
 
+/// [columns, rows] as [rows, columns].
+static std::vector<double> transposed(const double *x, int64_t rows, int64_t columns) {
+  std::vector<double> y(static_cast<size_t>(rows * columns));
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c)
+      y[r * columns + c] = x[c * rows + r];
+  return y;
+}
+
 LogicalResult MatmulOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
   const Tensor &a = operands[0], &b = operands[1];
   Tensor y(referenceShape(getY()));
@@ -25,19 +34,25 @@ LogicalResult MatmulOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tens
   std::vector<int64_t> batch(y.shape.begin(), y.shape.end() - 2);
   auto matrixOf = [](const Tensor &x, const std::vector<int64_t> &position) {
     Tensor batches(std::vector<int64_t>(x.shape.begin(), x.shape.end() - 2));
-    return broadcastOffset(batches, position) * x.shape[x.rank() - 2] * x.shape[x.rank() - 1];
+    return &x.values[broadcastOffset(batches, position) * x.shape[x.rank() - 2] *
+                     x.shape[x.rank() - 1]];
   };
-  double *out = y.values.data();
+  // Each element sums its products in the order of k; rows of b are walked side by side, since
+  // columns would miss the cache at every step.
+  double *row = y.values.data();
+  std::vector<double> aCopy, bCopy;
   for (Positions position(batch); !position.done(); position.next()) {
-    const double *aMatrix = &a.values[matrixOf(a, position.get())];
-    const double *bMatrix = &b.values[matrixOf(b, position.get())];
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) {
-        double sum = 0.0;
-        for (int64_t l = 0; l < k; ++l)
-          sum += aMatrix[getTransposeA() ? l * m + i : i * k + l] *
-                 bMatrix[getTransposeB() ? j * k + l : l * n + j];
-        *out++ = sum;
+    const double *aMatrix = matrixOf(a, position.get()), *bMatrix = matrixOf(b, position.get());
+    if (getTransposeA())
+      aMatrix = (aCopy = transposed(aMatrix, m, k)).data();
+    if (getTransposeB())
+      bMatrix = (bCopy = transposed(bMatrix, k, n)).data();
+    for (int64_t i = 0; i < m; ++i, row += n)
+      for (int64_t l = 0; l < k; ++l) {
+        double factor = aMatrix[i * k + l];
+        const double *line = bMatrix + l * n;
+        for (int64_t j = 0; j < n; ++j)
+          row[j] += factor * line[j];
       }
   }
   results.push_back(std::move(y));
@@ -51,10 +66,10 @@ LogicalResult MatmulOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<Tens
 /// Calls visit(offset in x, offset in w, offset in y) for every product of a convolution of x [N,
 /// H, W, IC] with w [KH, KW, IC, OC] to y [N, OH, OW, OC]. The three ops differ only in which of
 /// the three tensors they add into.
+template <typename Visit>
 static void forEachProduct(ArrayRef<int64_t> x, ArrayRef<int64_t> w, ArrayRef<int64_t> y,
                            ArrayRef<int64_t> strides, ArrayRef<int64_t> padding,
-                           ArrayRef<int64_t> dilations,
-                           llvm::function_ref<void(int64_t, int64_t, int64_t)> visit) {
+                           ArrayRef<int64_t> dilations, Visit visit) {
   for (int64_t n = 0; n < y[0]; ++n)
     for (int64_t oh = 0; oh < y[1]; ++oh)
       for (int64_t ow = 0; ow < y[2]; ++ow)
@@ -221,13 +236,18 @@ struct Heads {
   int64_t at(int64_t length, int64_t b, int64_t t, int64_t h, int64_t d) const {
     return ((b * length + t) * heads + h) * width + d;
   }
-  double score(const Tensor &q, const Tensor &k, int64_t b, int64_t h, int64_t i, int64_t j) const {
-    if (causal && j > i)
-      return -std::numeric_limits<double>::infinity();
-    double sum = 0.0;
-    for (int64_t d = 0; d < width; ++d)
-      sum += q.values[at(queries, b, i, h, d)] * k.values[at(keys, b, j, h, d)];
-    return sum / std::sqrt(static_cast<double>(width));
+  /// q_i . k_j / sqrt(width) for all j; -inf where causality hides the key.
+  std::vector<double> scores(const Tensor &q, const Tensor &k, int64_t b, int64_t h,
+                             int64_t i) const {
+    std::vector<double> row(keys, -std::numeric_limits<double>::infinity());
+    double scale = std::sqrt(static_cast<double>(width));
+    for (int64_t j = 0; j < keys && !(causal && j > i); ++j) {
+      double sum = 0.0;
+      for (int64_t d = 0; d < width; ++d)
+        sum += q.values[at(queries, b, i, h, d)] * k.values[at(keys, b, j, h, d)];
+      row[j] = sum / scale;
+    }
+    return row;
   }
 };
 } // namespace
@@ -240,16 +260,17 @@ LogicalResult AttentionOp::evaluate(ArrayRef<Tensor> operands, SmallVectorImpl<T
     for (int64_t h = 0; h < at.heads; ++h)
       for (int64_t i = 0; i < at.queries; ++i) {
         double max = -std::numeric_limits<double>::infinity(), sum = 0.0;
-        for (int64_t j = 0; j < at.keys; ++j)
-          max = std::max(max, at.score(q, k, b, h, i, j));
+        std::vector<double> scores = at.scores(q, k, b, h, i);
+        for (double score : scores)
+          max = std::max(max, score);
         if (std::isinf(max) && max < 0) { // no key is visible: output 0
           logsumexp.values[(b * at.heads + h) * at.queries + i] = max;
           continue;
         }
-        for (int64_t j = 0; j < at.keys; ++j)
-          sum += std::exp(at.score(q, k, b, h, i, j) - max);
+        for (double score : scores)
+          sum += std::exp(score - max);
         for (int64_t j = 0; j < at.keys; ++j) {
-          double p = std::exp(at.score(q, k, b, h, i, j) - max) / sum;
+          double p = std::exp(scores[j] - max) / sum;
           for (int64_t d = 0; p != 0.0 && d < at.width; ++d)
             o.values[at.at(at.queries, b, i, h, d)] += p * v.values[at.at(at.keys, b, j, h, d)];
         }
@@ -274,12 +295,13 @@ LogicalResult AttentionGradOp::evaluate(ArrayRef<Tensor> operands,
         double rowLog = logsumexp.values[(b * at.heads + h) * at.queries + i];
         if (std::isinf(rowLog)) // no key was visible: no gradient
           continue;
+        std::vector<double> scores = at.scores(q, k, b, h, i);
         double along = 0.0; // dout . o, the part of dP that softmax takes out
         for (int64_t d = 0; d < at.width; ++d)
           along +=
               dout.values[at.at(at.queries, b, i, h, d)] * o.values[at.at(at.queries, b, i, h, d)];
         for (int64_t j = 0; j < at.keys; ++j) {
-          double p = std::exp(at.score(q, k, b, h, i, j) - rowLog);
+          double p = std::exp(scores[j] - rowLog);
           if (p == 0.0)
             continue;
           double dp = 0.0;

@@ -79,10 +79,16 @@ void InsertPrecisionCasts::roundBehind(Value result, Type element) {
 
 LogicalResult InsertPrecisionCasts::apply(const PrecisionChoice &choice) {
   Operation *op = choice.op;
+  // Weights of rows are counts, not data: f32 wherever the loss runs.
+  auto isRowWeight = [&](OpOperand &operand) {
+    auto loss = dyn_cast<RowWeightedOp>(op);
+    return loss && llvm::any_of(loss.getRowWeightsMutable(),
+                                [&](OpOperand &weight) { return &weight == &operand; });
+  };
   if (choice.operands)
     for (OpOperand &operand : op->getOpOperands()) {
       Type element = getElementTypeOrSelf(operand.get());
-      if (isa<FloatType>(element) && element != choice.operands)
+      if (isa<FloatType>(element) && element != choice.operands && !isRowWeight(operand))
         operand.set(convert(operand.get(), choice.operands, op));
     }
   if (isa<nn::LossOp>(op) || op->getNumResults() == 0)
