@@ -2,7 +2,8 @@
 //
 // GB/s = (bytes read + bytes written, each buffer once) / time, one thread, best of many. "cached"
 // runs on one set of buffers, "memory" on sets that together exceed the last-level cache. memcpy in
-// the same places is the roof.
+// the same places is the roof. Each kernel also runs with its large tensors in bf16 and f16; the
+// last columns give its time, cached and from memory, as a multiple of the f32 form's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,33 +24,48 @@ namespace {
 
 struct Benchmark {
   const char *name;
-  const char *text;
+  const char *text; ///< $T is the type of the tensors in memory; arithmetic is on f32
 };
 
 const Benchmark benchmarks[] = {
     {"gelu (tanh) 1024x3072",
-     R"(exec.kernel @k "rows" (%x: tensor<1024x3072xf32>) -> tensor<1024x3072xf32> {
-       %0 = nn.gelu %x tanh : tensor<1024x3072xf32>
-       exec.yield %0 : tensor<1024x3072xf32>
+     R"(exec.kernel @k "rows" (%x: tensor<1024x3072x$T>) -> tensor<1024x3072x$T> {
+       %0 = nn.gelu %x tanh : tensor<1024x3072x$T>
+       exec.yield %0 : tensor<1024x3072x$T>
      })"},
     {"softmax 1024x768",
-     R"(exec.kernel @k "rows" (%x: tensor<1024x768xf32>) -> tensor<1024x768xf32> {
+     R"(exec.kernel @k "rows" (%n: tensor<1024x768x$T>) -> tensor<1024x768x$T> {
+       %x = nn.cast %n to f32 : tensor<1024x768x$T>
        %0 = nn.softmax %x axis 1 : tensor<1024x768xf32>
-       exec.yield %0 : tensor<1024x768xf32>
+       %y = nn.cast %0 to $T : tensor<1024x768xf32>
+       exec.yield %y : tensor<1024x768x$T>
      })"},
-    {"softmax 4096x65", R"(exec.kernel @k "rows" (%x: tensor<4096x65xf32>) -> tensor<4096x65xf32> {
+    {"softmax 4096x65",
+     R"(exec.kernel @k "rows" (%n: tensor<4096x65x$T>) -> tensor<4096x65x$T> {
+       %x = nn.cast %n to f32 : tensor<4096x65x$T>
        %0 = nn.softmax %x axis 1 : tensor<4096x65xf32>
-       exec.yield %0 : tensor<4096x65xf32>
+       %y = nn.cast %0 to $T : tensor<4096x65xf32>
+       exec.yield %y : tensor<4096x65x$T>
      })"},
     {"layer_norm 1024x768",
-     R"(exec.kernel @k "rows" (%x: tensor<1024x768xf32>, %g: tensor<768xf32>, %b: tensor<768xf32>) -> tensor<1024x768xf32> {
+     R"(exec.kernel @k "rows" (%n: tensor<1024x768x$T>, %g: tensor<768xf32>, %b: tensor<768xf32>) -> tensor<1024x768x$T> {
+       %x = nn.cast %n to f32 : tensor<1024x768x$T>
        %0 = nn.layer_norm %x, %g, %b : tensor<1024x768xf32>, tensor<768xf32>, tensor<768xf32>
-       exec.yield %0 : tensor<1024x768xf32>
+       %y = nn.cast %0 to $T : tensor<1024x768xf32>
+       exec.yield %y : tensor<1024x768x$T>
      })"},
     {"layer_norm 8192x128",
-     R"(exec.kernel @k "rows" (%x: tensor<8192x128xf32>, %g: tensor<128xf32>, %b: tensor<128xf32>) -> tensor<8192x128xf32> {
+     R"(exec.kernel @k "rows" (%n: tensor<8192x128x$T>, %g: tensor<128xf32>, %b: tensor<128xf32>) -> tensor<8192x128x$T> {
+       %x = nn.cast %n to f32 : tensor<8192x128x$T>
        %0 = nn.layer_norm %x, %g, %b : tensor<8192x128xf32>, tensor<128xf32>, tensor<128xf32>
-       exec.yield %0 : tensor<8192x128xf32>
+       %y = nn.cast %0 to $T : tensor<8192x128xf32>
+       exec.yield %y : tensor<8192x128x$T>
+     })"},
+    {"bias gradient 4096x768",
+     R"(exec.kernel @k "columns" (%n: tensor<4096x768x$T>) -> tensor<768xf32> {
+       %x = nn.cast %n to f32 : tensor<4096x768x$T>
+       %0 = nn.reduce_sum %x [0] : tensor<4096x768xf32>
+       exec.yield %0 : tensor<768xf32>
      })"},
     {"adamw update 1M",
      R"(exec.kernel @k "rows" (%w: tensor<1024x1024xf32>, %g: tensor<1024x1024xf32>, %m: tensor<1024x1024xf32>, %v: tensor<1024x1024xf32>, %lr: tensor<f32>)
@@ -75,6 +91,33 @@ const Benchmark benchmarks[] = {
        %l = nn.mul %u, %lr : tensor<1024x1024xf32>, tensor<f32>
        %w2 = nn.sub %w, %l : tensor<1024x1024xf32>, tensor<1024x1024xf32>
        exec.yield %w2, %m2, %v2 : tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>
+     })"},
+    // The update also writes the copy that the next step's products read.
+    {"adamw with a copy 1M",
+     R"(exec.kernel @k "rows" (%w: tensor<1024x1024xf32>, %g: tensor<1024x1024xf32>, %m: tensor<1024x1024xf32>, %v: tensor<1024x1024xf32>, %lr: tensor<f32>)
+         -> (tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024x$T>) {
+       %b1 = nn.constant dense<0.9> : tensor<f32>
+       %c1 = nn.constant dense<0.1> : tensor<f32>
+       %b2 = nn.constant dense<0.999> : tensor<f32>
+       %c2 = nn.constant dense<0.001> : tensor<f32>
+       %eps = nn.constant dense<1.0e-8> : tensor<f32>
+       %decay = nn.constant dense<0.01> : tensor<f32>
+       %m0 = nn.mul %m, %b1 : tensor<1024x1024xf32>, tensor<f32>
+       %m1 = nn.mul %g, %c1 : tensor<1024x1024xf32>, tensor<f32>
+       %m2 = nn.add %m0, %m1 : tensor<1024x1024xf32>, tensor<1024x1024xf32>
+       %gg = nn.mul %g, %g : tensor<1024x1024xf32>, tensor<1024x1024xf32>
+       %v0 = nn.mul %v, %b2 : tensor<1024x1024xf32>, tensor<f32>
+       %v1 = nn.mul %gg, %c2 : tensor<1024x1024xf32>, tensor<f32>
+       %v2 = nn.add %v0, %v1 : tensor<1024x1024xf32>, tensor<1024x1024xf32>
+       %s = nn.sqrt %v2 : tensor<1024x1024xf32>
+       %d = nn.add %s, %eps : tensor<1024x1024xf32>, tensor<f32>
+       %q = nn.div %m2, %d : tensor<1024x1024xf32>, tensor<1024x1024xf32>
+       %wd = nn.mul %w, %decay : tensor<1024x1024xf32>, tensor<f32>
+       %u = nn.add %q, %wd : tensor<1024x1024xf32>, tensor<1024x1024xf32>
+       %l = nn.mul %u, %lr : tensor<1024x1024xf32>, tensor<f32>
+       %w2 = nn.sub %w, %l : tensor<1024x1024xf32>, tensor<1024x1024xf32>
+       %copy = nn.cast %w2 to $T : tensor<1024x1024xf32>
+       exec.yield %w2, %m2, %v2, %copy : tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024x$T>
      })"}};
 
 constexpr size_t memoryBytes = size_t(192) << 20;
@@ -92,11 +135,88 @@ double seconds(llvm::function_ref<void()> run) {
   return best;
 }
 
-float *allocate(size_t bytes) {
-  auto *memory = static_cast<float *>(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
-  for (size_t i = 0; i < bytes / 4; ++i)
-    memory[i] = 0.25f + float(i % 31) / 31;
+/// Memory for `bytes`, holding numbers between 0.25 and 1.25 of a type.
+void *allocate(size_t bytes, Type element) {
+  auto *memory = static_cast<uint8_t *>(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+  auto type = cast<FloatType>(element);
+  size_t width = type.getWidth() / 8;
+  for (size_t i = 0; i + width <= bytes; i += width) {
+    APFloat number(0.25 + double(i / width % 31) / 31);
+    bool lossy;
+    number.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lossy);
+    uint64_t bits = number.bitcastToAPInt().getZExtValue();
+    std::memcpy(memory + i, &bits, width);
+  }
   return memory;
+}
+
+std::string withType(std::string text, const std::string &type) {
+  for (size_t at; (at = text.find("$T")) != std::string::npos;)
+    text.replace(at, 2, type);
+  return text;
+}
+
+struct Times {
+  double cached = 0, memory = 0;
+};
+
+/// Times of one form, and of memcpy for as many bytes; nothing after an error.
+std::optional<std::pair<Times, Times>> measure(const std::string &text, MLIRContext &context,
+                                               const CpuTarget &target, size_t &bytes) {
+  auto source = parseSourceString<ModuleOp>(text, &context);
+  if (!source)
+    return std::nullopt;
+  exec::KernelOp kernel = *source->getOps<exec::KernelOp>().begin();
+  OwningOpRef<ModuleOp> code = ModuleOp::create(kernel.getLoc());
+  auto function =
+      (kernel.getKind() == "rows" ? emitRowsKernel : emitColumnsKernel)(kernel, *code, target);
+  if (failed(function))
+    return std::nullopt;
+  int64_t tasks = (*function)->getAttrOfType<IntegerAttr>(tasksAttrName).getInt();
+  int64_t scratch = (*function)->getAttrOfType<IntegerAttr>(scratchAttrName).getInt();
+  auto jit = KernelJit::create(*code, target);
+  if (failed(jit))
+    return std::nullopt;
+  auto run = (*jit)->kernel("k");
+  SmallVector<RankedTensorType> types;
+  bytes = 0;
+  auto bytesOf = [](RankedTensorType type) {
+    return size_t(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
+  };
+  for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(), kernel.getResultTypes())) {
+    types.push_back(cast<RankedTensorType>(type));
+    bytes += bytesOf(types.back());
+  }
+  Type f32 = Float32Type::get(&context);
+  size_t sets = memoryBytes / bytes + 1;
+  std::vector<std::vector<void *>> buffers(sets);
+  std::vector<std::pair<void *, void *>> copies;
+  for (auto &set : buffers) {
+    for (RankedTensorType type : types)
+      set.push_back(allocate(bytesOf(type), type.getElementType()));
+    copies.push_back({allocate(bytes / 2, f32), allocate(bytes / 2, f32)});
+  }
+  void *space = allocate(scratch + 64, f32);
+  Times kernelTimes, copyTimes;
+  kernelTimes.cached = seconds([&] { run(buffers[0].data(), 0, tasks, space); });
+  kernelTimes.memory = seconds([&] {
+                         for (auto &set : buffers)
+                           run(set.data(), 0, tasks, space);
+                       }) /
+                       sets;
+  copyTimes.cached = seconds([&] { std::memcpy(copies[0].first, copies[0].second, bytes / 2); });
+  copyTimes.memory = seconds([&] {
+                       for (auto &[to, from] : copies)
+                         std::memcpy(to, from, bytes / 2);
+                     }) /
+                     sets;
+  for (auto &set : buffers)
+    for (void *buffer : set)
+      std::free(buffer);
+  for (auto &[to, from] : copies)
+    std::free(to), std::free(from);
+  std::free(space);
+  return std::pair(kernelTimes, copyTimes);
 }
 
 } // namespace
@@ -111,56 +231,25 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "%s\n", llvm::toString(target.takeError()).c_str());
     return 1;
   }
-  std::printf("%-24s %22s %22s\n", "GB/s", "cached (memcpy)", "memory (memcpy)");
+  std::printf("%-24s %-4s | %22s | %22s | %s\n", "GB/s", "", "cached (memcpy)", "memory (memcpy)",
+              "time in f32's");
   for (const Benchmark &benchmark : benchmarks) {
-    auto source = parseSourceString<ModuleOp>(benchmark.text, &context);
-    if (!source)
-      return 1;
-    exec::KernelOp kernel = *source->getOps<exec::KernelOp>().begin();
-    OwningOpRef<ModuleOp> code = ModuleOp::create(kernel.getLoc());
-    auto function = emitRowsKernel(kernel, *code, *target);
-    if (failed(function))
-      return 1;
-    int64_t tasks = (*function)->getAttrOfType<IntegerAttr>(tasksAttrName).getInt();
-    int64_t scratch = (*function)->getAttrOfType<IntegerAttr>(scratchAttrName).getInt();
-    auto jit = KernelJit::create(*code, *target);
-    if (failed(jit))
-      return 1;
-    auto run = (*jit)->kernel("k");
-    std::vector<size_t> sizes;
-    size_t total = 0;
-    for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(), kernel.getResultTypes())) {
-      sizes.push_back(cast<RankedTensorType>(type).getNumElements() * 4);
-      total += sizes.back();
+    Times f32;
+    for (const char *type : {"f32", "bf16", "f16"}) {
+      if (type != StringRef("f32") && !StringRef(benchmark.text).contains("$T"))
+        continue;
+      size_t bytes = 0;
+      auto times = measure(withType(benchmark.text, type), context, *target, bytes);
+      if (!times)
+        return 1;
+      auto [kernel, copy] = *times;
+      if (type == StringRef("f32"))
+        f32 = kernel;
+      std::printf("%-24s %-4s | %12.1f (%7.1f) | %12.1f (%7.1f) | %.2f %.2f\n", benchmark.name,
+                  type, bytes / kernel.cached * 1e-9, bytes / copy.cached * 1e-9,
+                  bytes / kernel.memory * 1e-9, bytes / copy.memory * 1e-9,
+                  kernel.cached / f32.cached, kernel.memory / f32.memory);
+      std::fflush(stdout);
     }
-    size_t sets = memoryBytes / total + 1;
-    std::vector<std::vector<void *>> buffers(sets);
-    std::vector<std::pair<float *, float *>> copies;
-    for (auto &set : buffers) {
-      for (size_t size : sizes)
-        set.push_back(allocate(size));
-      copies.push_back({allocate(total / 2), allocate(total / 2)});
-    }
-    float *space = allocate(scratch + 64);
-    double cached = seconds([&] { run(buffers[0].data(), 0, tasks, space); });
-    double memory = seconds([&] {
-                      for (auto &set : buffers)
-                        run(set.data(), 0, tasks, space);
-                    }) /
-                    sets;
-    double copyCached = seconds([&] { std::memcpy(copies[0].first, copies[0].second, total / 2); });
-    double copyMemory = seconds([&] {
-                          for (auto &[to, from] : copies)
-                            std::memcpy(to, from, total / 2);
-                        }) /
-                        sets;
-    std::printf("%-24s %12.1f (%7.1f) %12.1f (%7.1f)\n", benchmark.name, total / cached * 1e-9,
-                total / copyCached * 1e-9, total / memory * 1e-9, total / copyMemory * 1e-9);
-    for (auto &set : buffers)
-      for (void *buffer : set)
-        std::free(buffer);
-    for (auto &[to, from] : copies)
-      std::free(to), std::free(from);
-    std::free(space);
   }
 }

@@ -301,50 +301,12 @@ Value CastOp::emitElement(OpBuilder &builder, Location loc, ValueRange operands)
   return Emitter{builder, loc}.convert(operands[0], getElementTypeOrSelf(getY()));
 }
 
-/// The pattern of f32 values, and the value of a pattern.
-static Value patternOf(OpBuilder &builder, Location loc, Value x) {
-  return arith::BitcastOp::create(builder, loc, withShapeOf(x.getType(), builder.getI32Type()), x);
-}
-static Value valueOf(OpBuilder &builder, Location loc, Value bits) {
-  return arith::BitcastOp::create(builder, loc, withShapeOf(bits.getType(), builder.getF32Type()),
-                                  bits);
-}
-
 Value RoundTf32Op::emitElement(OpBuilder &builder, Location loc, ValueRange operands) {
-  // Half a unit of the last kept place, or one less where that place is even, then the 13 low bits
-  // go. A carry out of the mantissa is the next exponent, as it should be.
-  Emitter e{builder, loc};
-  Value bits = patternOf(builder, loc, operands[0]);
-  Type type = bits.getType();
-  Value lowest = arith::AndIOp::create(
-      builder, loc, arith::ShRUIOp::create(builder, loc, bits, e.integer(13, type)),
-      e.integer(1, type));
-  Value half = arith::AddIOp::create(builder, loc, lowest, e.integer(0xfff, type));
-  Value rounded = arith::AndIOp::create(builder, loc,
-                                        arith::AddIOp::create(builder, loc, bits, half),
-                                        e.integer(~int64_t{0x1fff}, type));
-  Value magnitude =
-      arith::AndIOp::create(builder, loc, bits, e.integer(0x7fffffff, type));
-  Value finite = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, magnitude,
-                                       e.integer(0x7f800000, type));
-  return arith::SelectOp::create(builder, loc, finite, valueOf(builder, loc, rounded), operands[0]);
+  return roundToTf32(builder, loc, operands[0]);
 }
 
 Value RoundStochasticallyOp::emitElement(OpBuilder &builder, Location loc, ValueRange operands) {
-  Emitter e{builder, loc};
-  Value bits = patternOf(builder, loc, operands[0]);
-  Type type = bits.getType();
-  Value noise =
-      arith::FPToUIOp::create(builder, loc, type, e.mul(operands[1], 65536.0));
-  Value magnitude = arith::AndIOp::create(builder, loc, bits, e.integer(0x7fffffff, type));
-  Value finite = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, magnitude,
-                                       e.integer(0x7f800000, type));
-  Value sum = arith::AddIOp::create(builder, loc, bits, noise);
-  // Without its low half the sum is exactly a bf16. A finite value may round up to infinity.
-  sum = arith::AndIOp::create(builder, loc, sum, e.integer(~int64_t{0xffff}, type));
-  Value result =
-      arith::SelectOp::create(builder, loc, finite, valueOf(builder, loc, sum), operands[0]);
-  return e.narrow(result, getTo());
+  return roundStochastically(builder, loc, operands[0], operands[1]);
 }
 
 //===----------------------------------------------------------------------===//

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/NN/NarrowFloats.h"
+#include "dialects/NN/NN.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include <cmath>
 #include <limits>
@@ -157,13 +158,11 @@ Value narrowFloat8(OpBuilder &builder, Location loc, Value x, Type element) {
 
 } // namespace
 
-bool isFloat8(Type element) { return isa<Float8E4M3FNType, Float8E5M2Type>(element); }
-
 Value widenFloat(OpBuilder &builder, Location loc, Value x) {
   Type element = getElementTypeOrSelf(x);
   if (element.isF32())
     return x;
-  if (isFloat8(element))
+  if (nn::isF8(element))
     return widenFloat8(builder, loc, x);
   return arith::ExtFOp::create(builder, loc, Bits(builder, loc, x).f32(), x);
 }
@@ -171,7 +170,7 @@ Value widenFloat(OpBuilder &builder, Location loc, Value x) {
 Value narrowFloat(OpBuilder &builder, Location loc, Value x, Type element) {
   if (getElementTypeOrSelf(x) == element)
     return x;
-  if (isFloat8(element))
+  if (nn::isF8(element))
     return narrowFloat8(builder, loc, x, element);
   return arith::TruncFOp::create(builder, loc, Bits(builder, loc, x).shaped(element), x);
 }

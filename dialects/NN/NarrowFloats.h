@@ -15,9 +15,6 @@
 
 namespace descent {
 
-/// f8E4M3FN and f8E5M2, the storage of product operands.
-bool isFloat8(mlir::Type element);
-
 /// A float, or a vector of floats, of any type that nn knows, as f32. Exact.
 mlir::Value widenFloat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x);
 

@@ -5,7 +5,7 @@
 // scatter: tasks are blocks of columns. A task clears its columns of the table and then adds the
 // rows of dy in the order of the indices, so repeated indices add in one fixed order whatever the
 // number of threads, and rows that no index names are exactly 0. A table narrower than f32 is
-// summed in scratch and rounded once.
+// summed in scratch and rounded once; the rows of dy may be narrower than the table.
 //
 // A negative index counts from the end. The runtime checks a batch's indices before a step and
 // names what is out of range; the clamp here only keeps an unchecked index inside the table's
@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/NN/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -111,7 +112,7 @@ FailureOr<func::FuncOp> emitScatterKernel(exec::KernelOp kernel, ModuleOp target
   auto tableType = cast<RankedTensorType>(op->getDtable().getType());
   int64_t count = indicesType.getNumElements(), columns = tableType.getShape().back(),
           rows = tableType.getShape().front();
-  Type element = tableType.getElementType();
+  Type from = gradType.getElementType(), element = tableType.getElementType();
   bool narrow = !element.isF32();
   // Blocks as wide as leaves some for every thread, but at least a register: a narrower one wastes
   // its cache lines.
@@ -138,18 +139,14 @@ FailureOr<func::FuncOp> emitScatterKernel(exec::KernelOp kernel, ModuleOp target
       return narrow ? lanes.scaled(row, pitch) : lanes.add(lanes.scaled(row, pitch), column);
     };
     Value zero = lanes.splat(b.getF32FloatAttr(0), block.width);
-    auto wide = [&](Value v) {
-      return narrow ? arith::ExtFOp::create(b, VectorType::get({block.width}, f32), v).getResult()
-                    : v;
-    };
     lanes.loop(lanes.index(0), lanes.index(rows), 1, {}, [&](Value row, ValueRange) {
       lanes.store(zero, sums, at(row), block);
       return SmallVector<Value>();
     });
     lanes.loop(lanes.index(0), lanes.index(count), 1, {}, [&](Value i, ValueRange) {
       Value row = tableRow(lanes, indices, i, indicesType.getElementType(), rows);
-      Value value =
-          wide(lanes.load(dy, lanes.add(lanes.scaled(i, columns), column), element, block));
+      Value value = widenFloat(
+          b, b.getLoc(), lanes.load(dy, lanes.add(lanes.scaled(i, columns), column), from, block));
       Value place = at(row);
       lanes.store(arith::AddFOp::create(b, lanes.load(sums, place, f32, block), value), sums, place,
                   block);
@@ -158,7 +155,7 @@ FailureOr<func::FuncOp> emitScatterKernel(exec::KernelOp kernel, ModuleOp target
     if (narrow)
       lanes.loop(lanes.index(0), lanes.index(rows), 1, {}, [&](Value row, ValueRange) {
         Value sum = lanes.load(sums, at(row), f32, block);
-        Value rounded = arith::TruncFOp::create(b, VectorType::get({block.width}, element), sum);
+        Value rounded = narrowFloat(b, b.getLoc(), sum, element);
         lanes.store(rounded, table, lanes.add(lanes.scaled(row, columns), column), block);
         return SmallVector<Value>();
       });

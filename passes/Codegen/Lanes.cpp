@@ -1,7 +1,7 @@
 //===- Lanes.cpp - Vector code of the loop-based kernels ------------------===//
 
 #include "passes/Codegen/Lanes.h"
-#include "dialects/NN/NarrowFloats.h"
+#include "dialects/NN/NN.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -18,7 +18,7 @@ Type storageType(Type element) {
   // and to f32, one call a lane.
   if (element.isBF16() || element.isF16())
     return IntegerType::get(element.getContext(), 16);
-  if (isFloat8(element))
+  if (nn::isF8(element))
     return IntegerType::get(element.getContext(), 8);
   return element;
 }

@@ -7,10 +7,10 @@
 //   wait for the product, or come from
 //     elementwise ops that nothing else uses and that move along (the derivative of an activation
 //     at its saved input);
-//   - the product then writes no more tensors than before, or writes one that the rows fusion would
-//   have written. A saved
+//   - the product then writes no more bytes than before, or writes a tensor that the rows fusion
+//   would have written. A saved
 //     pre-activation thus becomes a result of the product, while a value that merely feeds two row
-//     statistics stays where it is.
+//     statistics stays where it is, and a narrow result is widened by those who read it.
 //
 // Inputs that are computed between the product and its consumer are moved in front of the product;
 // they do not depend on it. An op that reads a reduction ends the chain, since a tile does not see
@@ -184,20 +184,22 @@ bool hoistBefore(ValueRange values, Operation *anchor) {
   return true;
 }
 
-/// How many tensors the product writes once `pulled` has moved.
-unsigned countOutputs(exec::FusionOp product, exec::FusionOp rows, const OpSet &pulled) {
-  unsigned count = 0;
+/// How many bytes the product writes once `pulled` has moved.
+int64_t bytesWritten(exec::FusionOp product, exec::FusionOp rows, const OpSet &pulled) {
+  int64_t bytes = 0;
   for (Value result : product.getOutputs())
-    count += llvm::any_of(result.getUses(), [&](OpOperand &use) {
-      if (use.getOwner() != rows)
-        return true;
-      Value argument = rows.getBody().getArgument(use.getOperandNumber());
-      return llvm::any_of(argument.getUsers(),
-                          [&](Operation *user) { return !pulled.contains(user); });
-    });
+    if (llvm::any_of(result.getUses(), [&](OpOperand &use) {
+          if (use.getOwner() != rows)
+            return true;
+          Value argument = rows.getBody().getArgument(use.getOperandNumber());
+          return llvm::any_of(argument.getUsers(),
+                              [&](Operation *user) { return !pulled.contains(user); });
+        }))
+      bytes += bytesOf(result);
   for (Operation *op : pulled)
-    count += llvm::any_of(op->getUsers(), [&](Operation *user) { return !pulled.contains(user); });
-  return count;
+    if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !pulled.contains(user); }))
+      bytes += bytesOf(op->getResult(0));
+  return bytes;
 }
 
 } // namespace
@@ -214,8 +216,9 @@ bool FoldEpiloguesPass::collect(exec::FusionOp product, exec::FusionOp rows, Ope
     ++declinedReduction;
     return false;
   }
-  bool free = isFree(op);
-  if (!isEpilogueOp(op) || (!free && shapeOf(op->getResult(0)) != shape) ||
+  // A widened input is read like the input itself, in whatever shape broadcasts.
+  bool anyShape = isFree(op) || (isWidening(op) && outerInput(rows, op->getOperand(0)));
+  if (!isEpilogueOp(op) || (!anyShape && shapeOf(op->getResult(0)) != shape) ||
       !epilogueReads(shapeOf(op->getResult(0)), shape))
     return false;
   for (Value operand : op->getOperands()) {
@@ -276,11 +279,12 @@ OpSet FoldEpiloguesPass::choose(exec::FusionOp product, exec::FusionOp rows,
     };
     dropFree(before);
     dropFree(after);
-    unsigned yielded = llvm::count_if(after, [&](Operation *member) {
-      return !before.contains(member) &&
-             llvm::any_of(member->getUsers(), llvm::IsaPred<exec::YieldOp>);
-    });
-    if (countOutputs(product, rows, after) > countOutputs(product, rows, before) + yielded) {
+    int64_t yielded = 0;
+    for (Operation *member : after)
+      if (!before.contains(member) &&
+          llvm::any_of(member->getUsers(), llvm::IsaPred<exec::YieldOp>))
+        yielded += bytesOf(member->getResult(0));
+    if (bytesWritten(product, rows, after) > bytesWritten(product, rows, before) + yielded) {
       ++declinedTraffic;
       continue;
     }

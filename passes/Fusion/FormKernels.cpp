@@ -3,6 +3,10 @@
 // Every op that computes ends in exactly one exec.fusion. Which ops share one is decided by what
 // sharing saves: memory traffic.
 //
+// First each reader of a widened tensor gets a widening of its own (and views move in front of it),
+// so that the narrow tensor is what lies in memory; those that end in one kernel are merged again
+// when its code is generated.
+//
 // Steps, on the graph of one function's ops (FusionGraph):
 //   1. Candidates: a use of a value by another op (merging saves writing and reading it) and two
 //   uses of one value (merging saves reading it
@@ -71,6 +75,7 @@ private:
 
   LogicalResult checkOps(Block &block);
   LogicalResult formKernels(Block &block);
+  void duplicateWidenings(Block &block);
   void mergeByTraffic(Block &block, FusionGraph &graph);
   bool tryMerge(FusionGraph &graph, unsigned a, unsigned b);
   void pullCopies(Block &block, FusionGraph &graph);
@@ -113,6 +118,9 @@ bool isCheap(Operation *op) {
   auto elementwise = dyn_cast<ElementwiseOp>(op);
   if (!elementwise || !isElementwise(op))
     return false;
+  // Whatever its arithmetic, it saves reading most of its result's bytes.
+  if (isWidening(op))
+    return true;
   constexpr unsigned most = 4;
   Block scratch;
   SmallVector<Value> operands;
@@ -170,6 +178,7 @@ LogicalResult FormKernelsPass::checkOps(Block &block) {
 LogicalResult FormKernelsPass::formKernels(Block &block) {
   if (failed(checkOps(block)))
     return failure();
+  duplicateWidenings(block);
   FusionGraph graph(block);
   mergeByTraffic(block, graph);
   pullCopies(block, graph);
@@ -177,6 +186,48 @@ LogicalResult FormKernelsPass::formKernels(Block &block) {
   mergeColumns(graph);
   rewrite(block, graph);
   return success();
+}
+
+void FormKernelsPass::duplicateWidenings(Block &block) {
+  SmallVector<Operation *> work;
+  for (Operation &op : block)
+    if (isWidening(&op) && !isFree(&op))
+      work.push_back(&op);
+  while (!work.empty()) {
+    Operation *widening = work.pop_back_val();
+    SmallVector<Operation *> users;
+    for (Operation *user : widening->getResult(0).getUsers())
+      if (user->getBlock() == &block && !llvm::is_contained(users, user))
+        users.push_back(user);
+    // The list of uses has no meaningful order.
+    llvm::sort(users, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    for (Operation *user : users) {
+      OpBuilder builder(user);
+      if (isView(user) && user->getNumOperands() == 1) {
+        IRMapping mapping;
+        mapping.map(user->getOperand(0), widening->getOperand(0));
+        Operation *view = builder.clone(*user, mapping);
+        auto wide = cast<RankedTensorType>(user->getResult(0).getType());
+        view->getResult(0).setType(
+            wide.clone(getElementTypeOrSelf(widening->getOperand(0).getType())));
+        mapping.map(widening->getOperand(0), view->getResult(0));
+        Operation *copy = builder.clone(*widening, mapping);
+        copy->getResult(0).setType(wide);
+        user->replaceAllUsesWith(copy);
+        user->erase();
+        work.push_back(copy);
+        continue;
+      }
+      // Others need the wide tensor in memory, and all can read the same one.
+      if (!isRowsOrColumns(kernelKind(user)) || widening->hasOneUse())
+        continue;
+      Operation *copy = builder.clone(*widening);
+      user->replaceUsesOfWith(widening->getResult(0), copy->getResult(0));
+      ++valuesRecomputed;
+    }
+    if (widening->use_empty())
+      widening->erase();
+  }
 }
 
 bool FormKernelsPass::tryMerge(FusionGraph &graph, unsigned a, unsigned b) {

@@ -4,7 +4,7 @@
 // one element a row, as [R..., 1] or (the axis dropped) as [R...]. Inside one kernel a value of
 // dropped shape must not meet one of full shape: NumPy's rule would align the last axis of R with
 // C, which is another element than the row's own. Inputs from outside may broadcast in any way,
-// since they can be read at any place.
+// since they can be read at any place; so may what merely widens one to another float type.
 //
 // A columns kernel has a domain [R..., C...]: reductions over R of values that elementwise ops
 // compute on the domain.
@@ -41,13 +41,19 @@ Level levelOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> domain) {
   return Level::Outside;
 }
 
+/// An op whose elements are read, or made from nothing, wherever a kernel wants them: no rule about
+/// its shape applies.
+bool isAnywhere(Operation *op, const llvm::SmallPtrSetImpl<Operation *> &members) {
+  return isFree(op) || (isWidening(op) && !members.contains(op->getOperand(0).getDefiningOp()));
+}
+
 std::string describe(Operation *op) { return ("'" + op->getName().getStringRef() + "'").str(); }
 
 std::optional<std::string> rowsViolation(ArrayRef<Operation *> ops) {
   SmallVector<int64_t> domain = kernelDomain(rowsKind, ops);
   llvm::SmallPtrSet<Operation *, 16> members(ops.begin(), ops.end());
   for (Operation *op : ops) {
-    if (isFree(op))
+    if (isAnywhere(op, members))
       continue;
     bool reduction = isReduction(op);
     if (!reduction && !isElementwise(op))
@@ -65,7 +71,7 @@ std::optional<std::string> rowsViolation(ArrayRef<Operation *> ops) {
              " in a kernel over " + shapeText(domain);
     for (Value operand : op->getOperands()) {
       Operation *def = operand.getDefiningOp();
-      if (!def || !members.contains(def) || isFree(def))
+      if (!def || !members.contains(def) || isAnywhere(def, members))
         continue;
       Level from = levelOf(shapeOf(operand), domain);
       // With a domain of rank 1 there is one row, and its dropped value is a scalar that broadcasts
@@ -88,7 +94,7 @@ std::optional<std::string> columnsViolation(ArrayRef<Operation *> ops) {
   llvm::SmallPtrSet<Operation *, 16> members(ops.begin(), ops.end());
   size_t reduced = 0;
   for (Operation *op : ops) {
-    if (isFree(op))
+    if (isAnywhere(op, members))
       continue;
     if (isReduction(op)) {
       if (!reducesLeadingAxes(op))
@@ -148,7 +154,7 @@ std::optional<std::string> singleViolation(StringRef kind, ArrayRef<Operation *>
         continue;
       if (!isElementwise(op))
         return describe(op) + " is not elementwise and follows a product";
-      if (shapeOf(op->getResult(0)) != shapeOf(main->getResult(0)))
+      if (shapeOf(op->getResult(0)) != shapeOf(main->getResult(0)) && !isWidening(op))
         return describe(op) + " yields " + shapeText(shapeOf(op->getResult(0))) +
                " in a product of " + shapeText(shapeOf(main->getResult(0)));
       if (main->isBeforeInBlock(op))
@@ -239,6 +245,15 @@ bool fusion::isFree(Operation *op) {
     Operation *def = operand.getDefiningOp();
     return elementsOf(operand) <= tinyElements || (def && isFree(def));
   });
+}
+
+bool fusion::isWidening(Operation *op) {
+  auto cast = dyn_cast<nn::CastOp>(op);
+  if (!cast)
+    return false;
+  auto from = dyn_cast<FloatType>(getElementTypeOrSelf(cast->getOperand(0).getType())),
+       to = dyn_cast<FloatType>(getElementTypeOrSelf(cast->getResult(0).getType()));
+  return from && to && from.getWidth() < to.getWidth();
 }
 
 bool fusion::isEpilogueOp(Operation *op) {

@@ -49,6 +49,10 @@ llvm::ArrayRef<int64_t> iterationShape(mlir::Operation *op);
 /// values of a few elements alone (dropout masks, which are never stored).
 bool isFree(mlir::Operation *op);
 
+/// A cast of a float tensor to a wider float type. It reads half the bytes of its result or fewer
+/// and is exact, so each kernel that wants the wide values makes them from the narrow ones.
+bool isWidening(mlir::Operation *op);
+
 /// Whether a product's epilogue can compute `op`: its arithmetic is known element by element, or it
 /// repeats, or is one constant.
 bool isEpilogueOp(mlir::Operation *op);

@@ -287,8 +287,8 @@ LogicalResult descent::checkLinalg(func::FuncOp function, bool gradients, double
   return success(good);
 }
 
-LogicalResult descent::checkCompiled(func::FuncOp function, double tolerance,
-                                     Arithmetic arithmetic) {
+LogicalResult descent::checkCompiled(func::FuncOp function, double tolerance, Arithmetic arithmetic,
+                                     StringRef cpu) {
   auto module = function->getParentOfType<ModuleOp>();
   FailureOr<SmallVector<Specimen>> specimens =
       makeSpecimens(function, /*gradients=*/true, arithmetic);
@@ -303,7 +303,7 @@ LogicalResult descent::checkCompiled(func::FuncOp function, double tolerance,
   buildFusionPhase(pm);
   if (failed(pm.run(module)))
     return failure();
-  llvm::Expected<CpuTarget> target = CpuTarget::host();
+  llvm::Expected<CpuTarget> target = CpuTarget::named(cpu);
   if (!target)
     return module.emitError() << llvm::toString(target.takeError());
   FailureOr<std::unique_ptr<ProgramJit>> program = ProgramJit::create(module, *target);

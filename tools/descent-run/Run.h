@@ -28,7 +28,7 @@ mlir::LogicalResult checkLinalg(mlir::func::FuncOp function, bool gradients, dou
 /// are compiled, with the interpreter; then checks that neither the grouping and order of tasks nor
 /// results in place of operands change a bit.
 mlir::LogicalResult checkCompiled(mlir::func::FuncOp function, double tolerance,
-                                  reference::Arithmetic arithmetic);
+                                  reference::Arithmetic arithmetic, llvm::StringRef cpu);
 
 } // namespace descent
 

@@ -44,6 +44,10 @@ static llvm::cl::opt<bool>
             llvm::cl::desc("The interpreter rounds each op's result to its element type; "
                            "not with -finite-difference, which needs exact values"));
 
+static llvm::cl::opt<std::string>
+    cpu("cpu", llvm::cl::init("native"),
+        llvm::cl::desc("CPU to compile for (one whose instructions this machine has)"));
+
 static LogicalResult run(func::FuncOp function) {
   double bound = tolerance > 0.0 ? tolerance : (mode == Mode::FiniteDifference ? 1e-6 : 1e-5);
   auto arithmetic =
@@ -60,7 +64,7 @@ static LogicalResult run(func::FuncOp function) {
   case Mode::LinalgForward:
     return descent::checkLinalg(function, /*gradients=*/false, bound, arithmetic);
   case Mode::Compiled:
-    return descent::checkCompiled(function, bound, arithmetic);
+    return descent::checkCompiled(function, bound, arithmetic, cpu);
   }
   llvm_unreachable("covered switch");
 }

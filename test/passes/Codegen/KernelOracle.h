@@ -14,6 +14,7 @@
 #include "mlir/Parser/Parser.h"
 #include "passes/Codegen/KernelEmitter.h"
 #include "passes/Codegen/KernelFunction.h"
+#include "llvm/Object/ObjectFile.h"
 #include <functional>
 #include <memory>
 
@@ -68,6 +69,18 @@ struct Memory {
     std::memcpy(at, &bits, width());
   }
 };
+
+/// Without an instruction or a pattern for it, LLVM makes a conversion of narrow floats a call of
+/// compiler-rt, one an element (__truncsfbf2, __extendhfsf2, ...).
+inline void expectNoConversionCalls(llvm::ArrayRef<char> object) {
+  auto file = llvm::object::ObjectFile::createObjectFile(
+      llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), "kernels"));
+  ASSERT_TRUE(bool(file));
+  for (const llvm::object::SymbolRef &symbol : (*file)->symbols()) {
+    llvm::StringRef name = llvm::cantFail(symbol.getName());
+    EXPECT_FALSE(name.starts_with("__trunc") || name.starts_with("__extend")) << name.str();
+  }
+}
 
 using Inputs = std::vector<reference::Tensor>;
 
@@ -124,7 +137,11 @@ inline void expectKernel(const std::string &text, EmitFunction emit,
     ASSERT_TRUE(succeeded(mlir::verify(*code)));
     int64_t tasks = (*function)->getAttrOfType<mlir::IntegerAttr>(tasksAttrName).getInt();
     int64_t scratchBytes = (*function)->getAttrOfType<mlir::IntegerAttr>(scratchAttrName).getInt();
-    auto jit = KernelJit::create(*code, target);
+    ASSERT_TRUE(succeeded(lowerKernelFunctions(*code, target)));
+    auto object = compileToObject(*code, target);
+    ASSERT_TRUE(succeeded(object));
+    expectNoConversionCalls(*object);
+    auto jit = KernelJit::load(*object, kernel.getLoc());
     ASSERT_TRUE(succeeded(jit));
     descent_kernel_function run = (*jit)->kernel(kernel.getName());
     ASSERT_TRUE(run);

@@ -43,3 +43,17 @@ func.func @narrow(%x: vector<16xbf16>, %y: vector<16xf32>) -> (vector<16xf32>, v
   %1 = arith.truncf %y : vector<16xf32> to vector<16xbf16>
   return %0, %1 : vector<16xf32>, vector<16xbf16>
 }
+
+// CHECK-LABEL: func.func @one_lane
+// CHECK-SAME: (%[[X:.*]]: vector<16xi8>,
+// CHECK: %[[E:.*]] = vector.extract_strided_slice %[[X]] {{.*}} vector<1xi8>
+// CHECK: vector.store %[[E]]
+// CHECK: vector.maskedstore
+// CHECK: return
+func.func @one_lane(%x: vector<16xi8>, %m: memref<64xi8>, %i: index) {
+  %one = vector.constant_mask [1] : vector<16xi1>
+  %two = vector.constant_mask [2] : vector<16xi1>
+  vector.maskedstore %m[%i], %one, %x : memref<64xi8>, vector<16xi1>, vector<16xi8>
+  vector.maskedstore %m[%i], %two, %x : memref<64xi8>, vector<16xi1>, vector<16xi8>
+  return
+}
