@@ -19,7 +19,9 @@ struct GemmSpec {
   std::string name;
   Contraction shape;
   /// f32, bf16, f16 or f8; they may differ. Sums are f32, and so is the product that the epilogue
-  /// gets.
+  /// gets. CPUs with AVX512_BF16 multiply bf16 and f8 in pairs, which takes denormal bf16 and
+  /// denormal sums as zero and orders the additions of a pair otherwise: bits differ between such
+  /// CPUs and others, but never with the grouping of tasks.
   NumberBuffer a, b;
   EpilogueSpec epilogue;
   /// C += A B. Only without an epilogue function; with one, read the old value as an input.

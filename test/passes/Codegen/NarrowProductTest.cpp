@@ -401,5 +401,46 @@ exec.kernel @k "gemm" (%x: tensor<35x29xT>, %w: tensor<29xNxT>, %b: tensor<NxT>,
           std::string(type) == "f16" ? 1.0 / 512 : 1.0 / 64);
 }
 
+/// Conversions of narrow floats are vector code on every CPU: none becomes a call into the
+/// compiler's runtime library, which need not have them. Some of these CPUs have more than the
+/// machine that tests, so their code is compiled and not run.
+TEST(NarrowEpilogue, NothingBecomesACall) {
+  for (const char *name : {"x86-64-v3", "haswell", "znver3", "skylake-avx512", "cooperlake",
+                           "znver4", "sapphirerapids"}) {
+    SCOPED_TRACE(name);
+    CpuTarget target = llvm::cantFail(CpuTarget::named(name));
+    for (const char *type : {"bf16", "f16", "f8E4M3FN", "f8E5M2"}) {
+      SCOPED_TRACE(type);
+      // The epilogue is of the same type, bf16 with 8-bit operands; a ragged panel takes the masked
+      // form as well.
+      bool is8Bit = type[1] == '8';
+      auto source =
+          parseSourceString<ModuleOp>(replaceAll(replaceAll(R"(
+exec.kernel @k "gemm" (%x: tensor<35x29xT>, %w: tensor<29x70xT>, %b: tensor<70xR>,
+                       %r: tensor<35x70xR>) -> (tensor<35x70xR>, tensor<35x70xR>, tensor<35x70xf8E5M2>) {
+  %0 = nn.matmul %x, %w {result_type = R} : tensor<35x29xT>, tensor<29x70xT>
+  %1 = nn.add %0, %b : tensor<35x70xR>, tensor<70xR>
+  %2 = nn.gelu %1 tanh : tensor<35x70xR>
+  %3 = nn.add %2, %r : tensor<35x70xR>, tensor<35x70xR>
+  %4 = nn.cast %3 to f8E5M2 : tensor<35x70xR>
+  exec.yield %1, %3, %4 : tensor<35x70xR>, tensor<35x70xR>, tensor<35x70xf8E5M2>
+})",
+                                                            "xT>", std::string("x") + type + ">"),
+                                                 "R", is8Bit ? "bf16" : type),
+                                      &context());
+      ASSERT_TRUE(source);
+      exec::KernelOp kernel = *source->getOps<exec::KernelOp>().begin();
+      OwningOpRef<ModuleOp> code = ModuleOp::create(kernel.getLoc());
+      ASSERT_TRUE(succeeded(emitContractionKernel(kernel, *code, target)));
+      ASSERT_TRUE(succeeded(lowerKernelFunctions(*code, target)));
+      auto object = compileToObject(*code, target);
+      ASSERT_TRUE(succeeded(object));
+      StringRef bytes(object->data(), object->size());
+      for (const char *call : {"__trunc", "__extend", "__gnu_h2f", "__gnu_f2h"})
+        EXPECT_FALSE(bytes.contains(call)) << call;
+    }
+  }
+}
+
 } // namespace
 } // namespace descent::testing
