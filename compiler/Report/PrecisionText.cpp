@@ -148,11 +148,10 @@ std::vector<std::string> advisePrecision(const PrecisionReport &report) {
   else
     advice.push_back(fmt::format(
         "The least accurate gradient is that of '{}': {:.1e} off{}.", worst.name, worst.recipe,
-        worst.recipe >= tooInaccurate
-            ? fmt::format("; [[precision.override]] with match = \"{}\" and type = \"fp32\" would "
-                          "keep its ops wide",
-                          worst.name)
-            : std::string()));
+        worst.recipe >= tooInaccurate ? "; [[precision.override]] with op or match and type = "
+                                        "\"fp32\" widens ops on its way, "
+                                        "`descent plan` lists their types"
+                                      : ""));
   return advice;
 }
 

@@ -26,9 +26,8 @@ grep -q "overflow" log || fail "verify does not say that the step overflows"
 precision() { # precision NAME OPTIONS...: the report on stdout
   descent verify "$1" --precision "${@:2}" 2>precision.log || { cat precision.log >&2; fail "verify $1 --precision ${*:2}"; }
 }
-for model in gpt mlp convnet; do
-  for compute in fp32 tf32 bf16 fp16 fp8; do precision $model $(set_compute $compute) >report; done
-done
+for compute in fp32 tf32 fp8; do precision mlp $(set_compute $compute) >report; done
+precision convnet --set batch.size=4 --set batch.micro=4 $(set_compute fp16) >report
 precision gpt $(set_compute bf16) >report
 grep -q "all in bf16" report && grep -q "no loss scale is needed" report || { cat report >&2; fail "bf16 report"; }
 precision gpt $(set_compute fp16) >report
