@@ -50,14 +50,22 @@ private:
   /// The type that a slab of these members (parameters or states) has.
   RankedTensorType slabType(const Layout &layout, ArrayAttr members);
 
-  /// Declares the slabs of one update and returns the packed gradients, unscaled.
-  Value packGradients(OpBuilder &builder, train::UpdateOp update);
+  /// The packed gradients of an update as they lie in memory, and what unscales them, if anything.
+  struct Gradients {
+    Value packed, factor;
+    Value unscaled(OpBuilder &builder, Location loc) const {
+      return factor ? train::ScalarMath(builder, loc).mul(packed, factor) : packed;
+    }
+  };
+  /// Declares the slabs of one update as well.
+  Gradients packGradients(OpBuilder &builder, train::UpdateOp update);
   void declareSlab(train::UpdateOp update, StringRef name, StringRef category, ArrayAttr members,
                    RankedTensorType type);
   ArrayAttr stateMembers(train::UpdateOp update, StringRef state);
   Value narrow(OpBuilder &builder, Location loc, Value value, RankedTensorType type);
   void declareWorkingCopies(train::UpdateOp update);
-  void lowerUpdate(OpBuilder &builder, train::UpdateOp update, Value gradients, Value condition);
+  void lowerUpdate(OpBuilder &builder, train::UpdateOp update, Gradients gradients,
+                   Value condition);
   void lowerCheck(train::AllFiniteOp check, ArrayRef<Value> packed);
   void lowerNorm(train::NormOp norm, ArrayRef<Value> packed);
   void lowerWrites(train::CommitOp commit);
@@ -180,7 +188,7 @@ static std::pair<Value, Value> scaledForm(Value gradient) {
   return {gradient, Value()};
 }
 
-Value LowerUpdates::packGradients(OpBuilder &builder, train::UpdateOp update) {
+LowerUpdates::Gradients LowerUpdates::packGradients(OpBuilder &builder, train::UpdateOp update) {
   auto optimizer = cast<train::OptimizerAttrInterface>(update.getOptimizer());
   Layout layout = layOut(update);
   auto declare = [&](StringRef what, StringRef category, ArrayAttr members, RankedTensorType type) {
@@ -203,10 +211,10 @@ Value LowerUpdates::packGradients(OpBuilder &builder, train::UpdateOp update) {
   }
   Value packed = train::PackOp::create(builder, update.getLoc(), layOut(update).type,
                                        slabName(update, "gradients"), gradients);
-  return factor ? train::ScalarMath(builder, update.getLoc()).mul(packed, factor) : packed;
+  return {packed, factor};
 }
 
-void LowerUpdates::lowerUpdate(OpBuilder &builder, train::UpdateOp update, Value gradients,
+void LowerUpdates::lowerUpdate(OpBuilder &builder, train::UpdateOp update, Gradients gradients,
                                Value condition) {
   auto optimizer = cast<train::OptimizerAttrInterface>(update.getOptimizer());
   Location loc = update.getLoc();
@@ -218,13 +226,18 @@ void LowerUpdates::lowerUpdate(OpBuilder &builder, train::UpdateOp update, Value
   for (StringRef name : names) {
     RankedTensorType type = getOperation().lookupSymbol<train::SlabOp>(name).getTensorType();
     old.push_back(train::ReadOp::create(builder, loc, type, name));
-    before.push_back(type == gradients.getType()
+    before.push_back(type == gradients.packed.getType()
                          ? old.back()
                          : nn::CastOp::create(builder, loc, old.back(),
                                               TypeAttr::get(builder.getF32Type())));
   }
   train::ScalarMath math(builder, loc);
-  Value scaled = math.mul(gradients, update.getScale());
+  // What unscales the gradient of the update waits for the decision. Were it the factor that check
+  // and norm unscale with, all three would share a kernel, which cannot know the condition yet and
+  // would have to keep every new value until it does.
+  if (gradients.factor)
+    gradients.factor = math.where(condition, gradients.factor, math.constant(0.0));
+  Value scaled = math.mul(gradients.unscaled(builder, loc), update.getScale());
   SmallVector<Value> after = optimizer.buildUpdate(
       builder, loc, before[0], scaled, ArrayRef(before).drop_front(), update.getRate(),
       update.getCount(), update.getWeightDecay().convertToDouble());
@@ -328,16 +341,19 @@ void LowerUpdates::lowerCommit(train::CommitOp commit) {
       break;
     }
   OpBuilder builder(first);
-  SmallVector<Value> packed;
-  for (train::UpdateOp update : updates)
-    packed.push_back(packGradients(builder, update));
+  SmallVector<Gradients> gradients;
+  SmallVector<Value> unscaled;
+  for (train::UpdateOp update : updates) {
+    gradients.push_back(packGradients(builder, update));
+    unscaled.push_back(gradients.back().unscaled(builder, update.getLoc()));
+  }
   for (train::AllFiniteOp check : checks)
-    lowerCheck(check, packed);
+    lowerCheck(check, unscaled);
   for (train::NormOp norm : norms)
-    lowerNorm(norm, packed);
+    lowerNorm(norm, unscaled);
 
   builder.setInsertionPoint(commit);
-  for (auto [update, gradients] : llvm::zip_equal(updates, packed))
+  for (auto [update, gradients] : llvm::zip_equal(updates, gradients))
     lowerUpdate(builder, update, gradients, commit.getCondition());
   lowerWrites(commit);
   commit.erase();
