@@ -33,7 +33,7 @@ module {
   // CHECK-NOT:     train.unscale
   train.func @step(%dw: tensor<5x3xf32>, %factor: tensor<f32>, %rate: tensor<f32>, %more: tensor<i64>) -> tensor<f32> {
     %u = train.unscale %dw by %factor : tensor<5x3xf32>
-    %ok = train.all_finite %u : tensor<5x3xf32>
+    %ok = train.all_finite %u : (tensor<5x3xf32>) -> tensor<i1>
     %norm = train.norm %u : (tensor<5x3xf32>) -> tensor<f32>
     train.commit if %ok : tensor<i1> {
       train.update "all" [@w] with (%u) scale %rate rate %rate count %rate by #train.sgd<momentum = 0.9, nesterov = false> decay 0.0 : tensor<5x3xf32>
