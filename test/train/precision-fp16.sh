@@ -59,3 +59,10 @@ first=$(head -1 run-fp32/metrics.jsonl | grep -oE '"loss": *[0-9.e+-]+' | grep -
 echo "loss $first -> fp32 $(loss fp32), dynamic $(loss dynamic), none $(loss none)"
 check "$(loss fp32) < 0.05 * $first && $(loss dynamic) < 0.05 * $first"
 check "$(loss none) == $first"
+# `descent verify --precision` says so beforehand, of gradients that are small whatever the data, and what to set instead.
+mkdir tiny && cp small/recipe.toml tiny/
+sed 's/nn.parameter "s" constant(7.0e-5) frozen : tensor<1xf32>/nn.constant dense<1.0e-8> : tensor<1xf32>/' small/model.mlir >tiny/model.mlir
+descent verify tiny --precision --set precision.loss_scale=none >advice.log || fail "verify --precision"
+grep -qE 'without a loss scale.*loses [1-9][0-9.]* % of gradient elements to zero.*loss_scale = "dynamic"' advice.log || { cat advice.log >&2; fail "verify --precision does not warn"; }
+descent verify tiny --precision >advice.log || fail "verify --precision"
+grep -qE 'dynamic loss scale fits' advice.log || { cat advice.log >&2; fail "verify --precision finds fault with the dynamic scale"; }
