@@ -48,6 +48,7 @@ nn.model @tiny(%x: tensor<?x8xf32> {nn.role = "data"}, %y: tensor<?x4xf32> {nn.r
   nn.loss %sum, %weight, %4 : tensor<?x4xf32>
 }
 MLIR
+quiet descent verify mlp --model tiny.mlir --each-pass --set batch.size=4 --set batch.micro=4 $(set_compute fp16)
 tiny() { precision mlp --model tiny.mlir --set batch.size=16 --set batch.micro=16 $(set_compute fp16) "$@"; }
 tiny --set precision.loss_scale=none >report
 grep -q "fp16 without a loss scale.* loses" report || { cat report >&2; fail "lost gradients are not reported"; }
