@@ -8,13 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -82,22 +83,27 @@ RunFolder::~RunFolder() {
 
 /// Half-made folders of processes that were killed while they made `folder`.
 static void removeAbandoned(const std::string &folder) {
-  std::string prefix = fs::path(folder).filename().string() + ".";
-  fs::path parent = fs::path(folder).parent_path();
-  std::error_code error;
-  for (const fs::directory_entry &entry :
-       fs::directory_iterator(parent.empty() ? fs::path(".") : parent, error)) {
-    std::string name = entry.path().filename().string();
+  fs::path path(folder), parent = path.parent_path();
+  std::string prefix = path.filename().string() + ".";
+  // Not fs::directory_iterator: it makes strings of every name, however many there are.
+  DIR *entries = ::opendir(parent.empty() ? "." : parent.c_str());
+  if (!entries)
+    return; // making the folder will say why
+  while (const dirent *entry = ::readdir(entries)) {
+    std::string_view name = entry->d_name;
     if (!name.starts_with(prefix) || !name.ends_with(partialSuffix))
       continue;
-    name.resize(name.size() - std::string_view(partialSuffix).size());
-    name.erase(0, prefix.size());
-    if (name.empty() || name.find_first_not_of("0123456789") != std::string::npos)
+    name.remove_suffix(std::string_view(partialSuffix).size());
+    pid_t process = 0;
+    const char *end = name.data() + name.size();
+    auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, process);
+    if (error != std::errc() || stop != end)
       continue;
-    long process = std::strtol(name.c_str(), nullptr, 10);
-    if (::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH)
-      fs::remove_all(entry.path(), error);
+    std::error_code ignored;
+    if (::kill(process, 0) != 0 && errno == ESRCH)
+      fs::remove_all(parent / entry->d_name, ignored);
   }
+  ::closedir(entries);
 }
 
 void RunFolder::create(const descent_program &program) {
