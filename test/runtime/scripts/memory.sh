@@ -3,8 +3,10 @@
 for threads in 1 3; do
   rm -f counts
   for n in 30 300; do
+    # Each in a folder of its own: making the folder looks at what lies beside it.
+    mkdir -p c$threads-$n
     # Checkpoints, progress and metrics of the loop are counted too; validation as often in both.
-    COUNT_ALLOCATIONS=$PWD/counts LD_PRELOAD=$LIB/count-allocations.so bigram --steps $n --out c$threads-$n --threads $threads --checkpoint-every 10 --validate-every 15 --log-every 5 >/dev/null || fail "train"
+    COUNT_ALLOCATIONS=$PWD/counts LD_PRELOAD=$LIB/count-allocations.so bigram --steps $n --out c$threads-$n/run --threads $threads --checkpoint-every 10 --validate-every 15 --log-every 5 >/dev/null || fail "train"
   done
   [ "$(wc -l <counts)" = 2 ] || fail "counted $(wc -l <counts) processes"
   [ "$(sed -n 1p counts)" = "$(sed -n 2p counts)" ] || fail "$threads threads: 30 steps allocate $(sed -n 1p counts) times, 300 steps $(sed -n 2p counts) times"
