@@ -8,8 +8,9 @@
 //   the end padded to whole rows.
 //   2. Pack the gradients. (The planner makes each gradient's producer write into the slab, so
 //   packing moves nothing.)
-//   3. Unscaling, the finite check and the norm are taken over the packed slabs: padding is zero and
-//   adds nothing. Gradients in memory stay as the backward pass left them; each reader unscales.
+//   3. Unscaling, the finite check and the norm are taken over the packed slabs: padding is zero
+//   and adds nothing. Gradients in memory stay as the backward pass left them; each reader
+//   unscales.
 //   4. Build the rule; select by the commit's condition; write. Working copies are one more result
 //   of the same values, and @refresh makes them from the parameters alone.
 //
@@ -78,9 +79,9 @@ private:
     Location loc;
   };
   llvm::SmallVector<WorkingSlab> workingSlabs;
-  bool stochastic = false;       // how what is kept in a narrow type is rounded
-  int64_t roundings = 0;         // rounded stochastically so far
-  train::FuncOp step;            // whose commit is lowered
+  bool stochastic = false; // how what is kept in a narrow type is rounded
+  int64_t roundings = 0;   // rounded stochastically so far
+  train::FuncOp step;      // whose commit is lowered
 };
 
 } // namespace
@@ -94,9 +95,9 @@ LowerUpdates::Layout LowerUpdates::layOut(train::UpdateOp update) {
     layout.used += elements;
     end = llvm::alignTo(end + elements, train::slabAlignment);
   }
+  auto rows = static_cast<int64_t>(llvm::divideCeil(end, train::slabColumns));
   layout.type =
-      RankedTensorType::get({llvm::divideCeil(end, train::slabColumns), train::slabColumns},
-                            Float32Type::get(update.getContext()));
+      RankedTensorType::get({rows, train::slabColumns}, Float32Type::get(update.getContext()));
   return layout;
 }
 
@@ -120,8 +121,8 @@ void LowerUpdates::declareSlab(train::UpdateOp update, StringRef name, StringRef
   Layout layout = layOut(update);
   train::SlabOp::create(builder, update.getLoc(), name, category, members, layout.offsets, type);
   ++slabs;
-  padding += llvm::divideCeil(type.getElementTypeBitWidth(), 8) *
-             (type.getNumElements() - layout.used);
+  padding +=
+      llvm::divideCeil(type.getElementTypeBitWidth(), 8) * (type.getNumElements() - layout.used);
 }
 
 ArrayAttr LowerUpdates::stateMembers(train::UpdateOp update, StringRef state) {
@@ -172,8 +173,8 @@ void LowerUpdates::declareWorkingCopies(train::UpdateOp update) {
     }
     auto type = RankedTensorType::get(layout.type.getShape(), element);
     std::string name = slabName(update, suffix);
-    train::SlabOp::create(builder, update.getLoc(), name, "working",
-                          builder.getArrayAttr(members), offsets, type);
+    train::SlabOp::create(builder, update.getLoc(), name, "working", builder.getArrayAttr(members),
+                          offsets, type);
     workingSlabs.push_back(
         {name, slabName(update, "parameters"), type, layout.type, update.getLoc()});
     ++slabs;
@@ -226,10 +227,10 @@ void LowerUpdates::lowerUpdate(OpBuilder &builder, train::UpdateOp update, Gradi
   for (StringRef name : names) {
     RankedTensorType type = getOperation().lookupSymbol<train::SlabOp>(name).getTensorType();
     old.push_back(train::ReadOp::create(builder, loc, type, name));
-    before.push_back(type == gradients.packed.getType()
-                         ? old.back()
-                         : nn::CastOp::create(builder, loc, old.back(),
-                                              TypeAttr::get(builder.getF32Type())));
+    before.push_back(
+        type == gradients.packed.getType()
+            ? old.back()
+            : nn::CastOp::create(builder, loc, old.back(), TypeAttr::get(builder.getF32Type())));
   }
   train::ScalarMath math(builder, loc);
   // What unscales the gradient of the update waits for the decision. Were it the factor that check
@@ -301,9 +302,9 @@ void LowerUpdates::lowerWrites(train::CommitOp commit) {
     Value old = committed && skipped
                     ? Value()
                     : train::ReadOp::create(builder, loc, some.getType(), symbol.getValue());
-    train::WriteOp::create(builder, loc, symbol.getValue(),
-                           math.where(commit.getCondition(), committed ? committed : old,
-                                      skipped ? skipped : old));
+    train::WriteOp::create(
+        builder, loc, symbol.getValue(),
+        math.where(commit.getCondition(), committed ? committed : old, skipped ? skipped : old));
   }
 }
 
@@ -317,8 +318,7 @@ void LowerUpdates::buildRefresh() {
                                         ArrayAttr(), ArrayAttr());
   builder.createBlock(&function.getBody());
   for (const WorkingSlab &slab : workingSlabs) {
-    Value parameters =
-        train::ReadOp::create(builder, loc, slab.parametersType, slab.parameters);
+    Value parameters = train::ReadOp::create(builder, loc, slab.parametersType, slab.parameters);
     train::WriteOp::create(
         builder, loc, slab.name,
         nn::CastOp::create(builder, loc, parameters, TypeAttr::get(slab.type.getElementType())));
@@ -371,7 +371,8 @@ void LowerUpdates::runOnOperation() {
     for (auto commit : llvm::make_early_inc_range(function.getBody().getOps<train::CommitOp>()))
       lowerCommit(commit);
   for (auto function : getOperation().getOps<train::FuncOp>())
-    for (auto scaling : llvm::make_early_inc_range(function.getBody().getOps<train::ScaleLossOp>())) {
+    for (auto scaling :
+         llvm::make_early_inc_range(function.getBody().getOps<train::ScaleLossOp>())) {
       OpBuilder builder(scaling);
       train::ScalarMath math(builder, scaling.getLoc());
       scaling.replaceAllUsesWith(math.mul(
