@@ -4,7 +4,7 @@ import lit.formats
 
 config.name = "Descent"
 config.test_format = lit.formats.ShTest(True)
-config.suffixes = [".mlir", ".test"]
+config.suffixes = [".mlir", ".test", ".ll"]
 config.excludes = ["Inputs", "lit.cfg.py"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.descent_build, "test")

@@ -42,6 +42,9 @@ struct Array {
   std::vector<int64_t> shape;
 };
 
+/// The array of an .npy file. Throws Error; `what` names the file in messages.
+Array parseNpy(const Bytes &file, const std::string &what);
+
 /// Makes a dataset of one array a field. Checks that all hold the same number of samples, that
 /// sample shapes fit their fields (equal up to dimensions of size 1, or flattened into a field of
 /// rank 1), and that every element is a value of its field's type. `scales` has one factor a field.

@@ -135,6 +135,8 @@ private:
   uint64_t at, end;
 };
 
+} // namespace
+
 Array parseNpy(const Bytes &file, const std::string &what) {
   static constexpr unsigned char magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
   if (file.size < 10 || std::memcmp(file.data, magic, sizeof magic) != 0)
@@ -168,6 +170,8 @@ Array parseNpy(const Bytes &file, const std::string &what) {
   array.bytes = file.slice(start + length, present);
   return array;
 }
+
+namespace {
 
 /// The array's name for each field.
 std::vector<std::string> arrayNames(const OpenRequest &request) {

@@ -1,0 +1,186 @@
+//===- Memory.cpp - Memory of the emulated device
+//-----------------------------------------------===//
+
+#include "runtime/emulator/Memory.h"
+#include "runtime/core/Error.h"
+
+#include <descent/emulator.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <sys/mman.h>
+
+namespace descent::emulator {
+
+static constexpr uint64_t slotBytes = UINT64_C(1) << 30;
+
+Region::Region(std::string name, uint64_t address, uint64_t bytes, char *storage)
+    : name(std::move(name)), address(address), bytes(bytes), storage(storage),
+      written((bytes + 63) / 64) {}
+
+/// Calls body(word, mask) for the words of a bit vector that hold bits [first, first + count).
+template <typename Body> static void forBits(uint64_t first, uint64_t count, Body body) {
+  while (count) {
+    uint64_t bit = first % 64, here = std::min<uint64_t>(count, 64 - bit);
+    uint64_t mask = (here == 64 ? ~UINT64_C(0) : (UINT64_C(1) << here) - 1) << bit;
+    body(first / 64, mask);
+    first += here;
+    count -= here;
+  }
+}
+
+void Region::markWritten(uint64_t offset, uint64_t count) {
+  forBits(offset, count, [&](uint64_t word, uint64_t mask) { written[word] |= mask; });
+}
+
+void Region::markUnwritten(uint64_t offset, uint64_t count) {
+  forBits(offset, count, [&](uint64_t word, uint64_t mask) { written[word] &= ~mask; });
+  std::memset(storage + offset, 0xff, count);
+}
+
+int64_t Region::firstUnwritten(uint64_t offset, uint64_t count) const {
+  int64_t found = -1;
+  forBits(offset, count, [&](uint64_t word, uint64_t mask) {
+    uint64_t missing = mask & ~written[word];
+    if (missing && found < 0)
+      found = static_cast<int64_t>(word * 64 + __builtin_ctzll(missing));
+  });
+  return found;
+}
+
+static uint64_t mappedBytes(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096 + 4096; }
+
+DeviceMemory::~DeviceMemory() {
+  for (auto &region : regions)
+    if (region->live)
+      munmap(region->storage, mappedBytes(region->bytes));
+}
+
+uint64_t DeviceMemory::allocate(uint64_t bytes, std::string name, uint64_t alignment) {
+  if (alignment == 0 || (alignment & (alignment - 1)) || alignment > slotBytes / 2)
+    throw Error(fmt::format("emulator: memory for {} asked with an alignment of {}, which is no "
+                            "power of two up to 512 MiB",
+                            name, alignment));
+  // An odd multiple of the alignment: code that needs more than it may rely on fails.
+  uint64_t slot = slots.size(), address = DESCENT_EMULATED_GLOBAL + slot * slotBytes + alignment;
+  uint64_t taken = (alignment + bytes + slotBytes) / slotBytes + (bytes ? 1 : 0);
+  if (address + bytes > DESCENT_EMULATED_GLOBAL_END - slotBytes ||
+      bytes > DESCENT_EMULATED_GLOBAL_END)
+    throw Error(fmt::format("emulator: no room for {} bytes ({}) in the device's address space of "
+                            "64 TiB; {} bytes are in use",
+                            bytes, name, inUse));
+  void *memory = mmap(nullptr, mappedBytes(bytes), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    throw Error(fmt::format("emulator: the host has no {} bytes for {}: {}; {} bytes of device "
+                            "memory are in use",
+                            bytes, name, std::strerror(errno), inUse));
+  regions.push_back(
+      std::make_unique<Region>(std::move(name), address, bytes, static_cast<char *>(memory)));
+  regions.back()->markUnwritten(0, bytes);
+  slots.resize(slot + taken, regions.back().get());
+  inUse += bytes;
+  return address;
+}
+
+void DeviceMemory::release(uint64_t address) {
+  Region *region = find(address);
+  if (!region || region->address != address)
+    throw Error(fmt::format("emulator: 0x{:x} was freed, but no allocation begins there: it is {}",
+                            address, describe(address)));
+  if (!region->live)
+    throw Error(fmt::format("emulator: {} was freed twice", region->name));
+  munmap(region->storage, mappedBytes(region->bytes));
+  region->storage = nullptr;
+  region->live = false;
+  region->shadow.clear();
+  inUse -= region->bytes;
+}
+
+bool isDeviceAddress(uint64_t address) {
+  auto in = [&](uint64_t from, uint64_t to) { return address >= from && address < to; };
+  return in(DESCENT_EMULATED_GLOBAL, DESCENT_EMULATED_GLOBAL_END) ||
+         in(DESCENT_EMULATED_SHARED, DESCENT_EMULATED_SHARED + DESCENT_EMULATED_WINDOW) ||
+         in(DESCENT_EMULATED_LOCAL, DESCENT_EMULATED_LOCAL + DESCENT_EMULATED_WINDOW);
+}
+
+Region *DeviceMemory::find(uint64_t address) const {
+  if (address < DESCENT_EMULATED_GLOBAL)
+    return nullptr;
+  uint64_t slot = (address - DESCENT_EMULATED_GLOBAL) / slotBytes;
+  return slot < slots.size() ? slots[slot] : nullptr;
+}
+
+std::string DeviceMemory::describe(uint64_t address) const {
+  // The nearest region: an address in the empty part of a slot may belong in front of the next.
+  const Region *nearest = nullptr;
+  uint64_t distance = UINT64_MAX;
+  for (const auto &region : regions) {
+    uint64_t away = address < region->address ? region->address - address
+                    : address >= region->address + region->bytes
+                        ? address - (region->address + region->bytes) + 1
+                        : 0;
+    if (away < distance) {
+      distance = away;
+      nearest = region.get();
+    }
+  }
+  if (!nearest)
+    return "nowhere: the device has no memory allocated";
+  std::string what = fmt::format("{}{} ({} bytes at 0x{:x})", nearest->live ? "" : "the freed ",
+                                 nearest->name, nearest->bytes, nearest->address);
+  if (address < nearest->address)
+    return fmt::format("{} bytes before the start of {}", nearest->address - address, what);
+  uint64_t offset = address - nearest->address;
+  if (offset < nearest->bytes)
+    return fmt::format("byte {} of {}", offset, what);
+  return fmt::format("{} bytes behind the end of {}", offset - nearest->bytes, what);
+}
+
+Region &DeviceMemory::hostAccess(const char *what, uint64_t address, uint64_t bytes) {
+  Region *region = find(address);
+  if (!isDeviceAddress(address))
+    throw Error(fmt::format("emulator: {} 0x{:x}, which is no address of the device; memory of the "
+                            "host cannot stand for memory of the device",
+                            what, address));
+  if (!region || !region->holds(address, bytes))
+    throw Error(fmt::format("emulator: {} {} bytes at 0x{:x}, which is {}", what, bytes, address,
+                            describe(address)));
+  if (!region->live)
+    throw Error(fmt::format("emulator: {} {}, which was freed", what, region->name));
+  return *region;
+}
+
+void DeviceMemory::copyIn(uint64_t to, const void *from, uint64_t bytes) {
+  Region &region = hostAccess("a copy to the device writes", to, bytes);
+  std::memcpy(region.host(to), from, bytes);
+  region.markWritten(to - region.address, bytes);
+}
+
+void DeviceMemory::copyOut(void *to, uint64_t from, uint64_t bytes) {
+  std::memcpy(to, hostAccess("a copy from the device reads", from, bytes).host(from), bytes);
+}
+
+void DeviceMemory::copy(uint64_t to, uint64_t from, uint64_t bytes) {
+  Region &source = hostAccess("a copy on the device reads", from, bytes);
+  Region &target = hostAccess("a copy on the device writes", to, bytes);
+  std::vector<char> moved(source.host(from), source.host(from) + bytes);
+  std::vector<bool> known(bytes);
+  for (uint64_t i = 0; i < bytes; ++i)
+    known[i] = source.firstUnwritten(from - source.address + i, 1) < 0;
+  std::memcpy(target.host(to), moved.data(), bytes);
+  for (uint64_t i = 0; i < bytes; ++i)
+    if (known[i])
+      target.markWritten(to - target.address + i, 1);
+    else
+      target.markUnwritten(to - target.address + i, 1);
+}
+
+void DeviceMemory::fill(uint64_t to, uint8_t value, uint64_t bytes) {
+  Region &region = hostAccess("a fill on the device writes", to, bytes);
+  std::memset(region.host(to), value, bytes);
+  region.markWritten(to - region.address, bytes);
+}
+
+} // namespace descent::emulator

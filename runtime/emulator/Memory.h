@@ -1,0 +1,91 @@
+//===- Memory.h - Memory of the emulated device
+//-------------------------------------------------===//
+//
+// The device has an address space of its own: an address of the host means nothing there, and one
+// of the device faults on the host. Allocations are kept at least 1 GiB apart and their addresses
+// are not used again for as long as possible, so that an index that is wrong by much is caught as
+// surely as one that is wrong by one, and so is a pointer to what was freed. Every byte knows
+// whether it was written.
+//
+//===-------------------------------------------------------------------------------------------===//
+#ifndef DESCENT_RUNTIME_EMULATOR_MEMORY_H
+#define DESCENT_RUNTIME_EMULATOR_MEMORY_H
+
+#include "runtime/emulator/Races.h"
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace descent::emulator {
+
+/// A stretch of device memory: an allocation, a variable in shared memory, a local variable.
+class Region {
+public:
+  Region(std::string name, uint64_t address, uint64_t bytes, char *storage);
+
+  bool holds(uint64_t at, uint64_t count) const {
+    return at >= address && count <= bytes && at - address <= bytes - count;
+  }
+  char *host(uint64_t at) { return storage + (at - address); }
+
+  /// Marks bytes [offset, offset + count) as written, or as not written (they become all ones,
+  /// which is NaN in every float type).
+  void markWritten(uint64_t offset, uint64_t count);
+  void markUnwritten(uint64_t offset, uint64_t count);
+  /// Offset of the first byte in the range that was never written, or -1.
+  int64_t firstUnwritten(uint64_t offset, uint64_t count) const;
+
+  std::string name;
+  uint64_t address, bytes;
+  char *storage;
+  bool live = true, readOnly = false;
+  Shadow shadow; ///< who read and wrote; of global and shared memory
+
+private:
+  std::vector<uint64_t> written; ///< a bit for each byte
+};
+
+/// Global memory. Functions throw Error on what the host does wrong.
+class DeviceMemory {
+public:
+  DeviceMemory() = default;
+  DeviceMemory(const DeviceMemory &) = delete;
+  ~DeviceMemory();
+
+  /// The address of new memory, aligned to `alignment` and to no more than needed: 256 is what the
+  /// driver promises. `name` is for messages.
+  uint64_t allocate(uint64_t bytes, std::string name, uint64_t alignment = 256);
+  void release(uint64_t address);
+
+  /// Bytes to the device, from it (what was never written reads as all ones), within it, and a
+  /// value for each byte.
+  void copyIn(uint64_t to, const void *from, uint64_t bytes);
+  void copyOut(void *to, uint64_t from, uint64_t bytes);
+  void copy(uint64_t to, uint64_t from, uint64_t bytes);
+  void fill(uint64_t to, uint8_t value, uint64_t bytes);
+
+  /// The region, live or freed, whose part of the address space holds the address; null if none.
+  Region *find(uint64_t address) const;
+
+  /// "4 bytes behind the end of argument 0 (f32[8], 32 bytes at 0x...)": where an address is.
+  std::string describe(uint64_t address) const;
+
+  uint64_t bytesInUse() const { return inUse; }
+
+private:
+  Region &hostAccess(const char *what, uint64_t address, uint64_t bytes);
+
+  std::vector<std::unique_ptr<Region>> regions;
+  std::vector<Region *> slots; ///< by address, one for each GiB
+  uint64_t inUse = 0;
+};
+
+/// Whether the address is in one of the windows that global, shared and local memory have.
+bool isDeviceAddress(uint64_t address);
+
+} // namespace descent::emulator
+
+#endif // DESCENT_RUNTIME_EMULATOR_MEMORY_H
