@@ -177,7 +177,8 @@ private:
 
   void overrides() {
     const std::string &compute = recipe.precision.compute;
-    bool isNarrow = compute != "fp32" && compute != "tf32";
+    // Under tf32 an override to fp32 says something: it leaves a product's operands unrounded.
+    bool isNarrow = compute != "fp32";
     for (const PrecisionOverride &one : recipe.precision.overrides) {
       if (one.op.empty() && one.match.empty())
         errors.push_back({one.where, "a precision override needs op, a kind of op such as "

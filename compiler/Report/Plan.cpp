@@ -169,7 +169,7 @@ static void readKept(Plan &plan, ModuleOp schedule) {
 /// nothing.
 static std::string quantizedTo(const PrecisionChoice &choice, train::QuantizeAttr quantize) {
   auto fusible = dyn_cast<FusibleOp>(choice.op);
-  if (!quantize || !fusible || !isa<AccumulatingOp>(choice.op) ||
+  if (!quantize || choice.overridden || !fusible || !isa<AccumulatingOp>(choice.op) ||
       fusible.getFusionClass() != FusionClass::Contraction)
     return "";
   bool isF32 = !choice.operands || choice.operands.isF32();

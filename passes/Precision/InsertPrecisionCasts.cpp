@@ -96,6 +96,9 @@ LogicalResult InsertPrecisionCasts::apply(const PrecisionChoice &choice) {
   auto infer = dyn_cast<InferTypeOpInterface>(op);
   if (!infer)
     return success();
+  bool quantizes = getOperation()->hasAttr("train.quantize");
+  if (quantizes && choice.overridden && isa<AccumulatingOp>(op))
+    op->setAttr(unquantizedAttrName, UnitAttr::get(&getContext()));
   if (auto sum = dyn_cast<AccumulatingOp>(op);
       sum && choice.operands && choice.results != choice.operands)
     sum.setResultTypeAttr(TypeAttr::get(choice.results));

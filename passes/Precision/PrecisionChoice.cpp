@@ -215,8 +215,12 @@ PrecisionChoice Chooser::choose(Operation &op) {
     return {&op, Type(), op.getNumResults() ? typeOf(op.getResult(0)) : Type(), "as written"};
   if (isa<nn::CastOp>(op))
     return {&op, Type(), typeOf(op.getResult(0)), "a cast of the model's own"};
-  if (std::optional<unsigned> index = findOverride(op))
-    return all(op, overrides[*index].getType(), describe(overrides[*index]));
+  if (std::optional<unsigned> index = findOverride(op)) {
+    PrecisionChoice choice =
+        all(op, overrides[*index].getType(), describe(overrides[*index]));
+    choice.overridden = true;
+    return choice;
+  }
   if (compute == f32 && overrides.empty())
     return {&op, Type(), typeOf(op.getResult(0)), "precision.compute is fp32"};
   return byClass(precision);

@@ -23,7 +23,14 @@ struct PrecisionChoice {
   /// The rule that said so, in words: "narrow (matmul)", "override of matmul in h.0.*", "bias of a
   /// product".
   std::string rule;
+  /// An override said so. quantize-products leaves such a product as it is: its operands have the
+  /// type that was asked for.
+  bool overridden = false;
 };
+
+/// Unit attribute on a product of the forward pass, from insert-precision-casts to quantize-products:
+/// neither it nor the products of its gradient are to be quantized.
+inline constexpr llvm::StringLiteral unquantizedAttrName = "train.unquantized";
 
 /// Decides for every op of `model`, in program order, from its class (PrecisionOp) and the module's
 /// attributes `train.compute` and `train.overrides`:

@@ -12,7 +12,8 @@
 //      the commit shifts it. Skipped steps do not count. @evaluate reads the rows of the same forward
 //      operands: both functions have the same products in the same order.
 //
-// Products in f32 (by an override) are left alone under fp8. Sources: Micikevicius et al., "FP8
+// Products whose type an override gave are left alone, with those of their gradients, which stand at
+// the same source location. Sources: Micikevicius et al., "FP8
 // Formats for Deep Learning", arXiv:2209.05433; scaling recipes as Transformer Engine documents
 // them (margin 0, history 1024, maximum).
 //
@@ -22,6 +23,7 @@
 #include "dialects/Train/ScalarMath.h"
 #include "dialects/Train/Train.h"
 #include "passes/Passes.h"
+#include "passes/Precision/PrecisionChoice.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -86,6 +88,10 @@ Value sourceOf(Value value) {
 
 void Quantizer::collect() {
   llvm::DenseSet<Value> gradients;
+  llvm::DenseSet<Location> exempt;
+  for (Operation &op : function.getBody().front())
+    if (op.removeAttr(unquantizedAttrName))
+      exempt.insert(op.getLoc());
   for (Operation &op : function.getBody().front()) {
     bool isGradient = isa<train::SeedOp>(op) || llvm::any_of(op.getOperands(), [&](Value operand) {
                         return gradients.contains(operand);
@@ -97,7 +103,7 @@ void Quantizer::collect() {
         fusible.getFusionClass() != FusionClass::Contraction)
       continue;
     Type element = getElementTypeOrSelf(op.getOperand(0));
-    if (element.isF32() != isTf32())
+    if (element.isF32() != isTf32() || exempt.contains(op.getLoc()))
       continue;
     products.push_back(&op);
     for (Value operand : op.getOperands().take_front(2)) {

@@ -414,8 +414,10 @@ TEST(RecipePrecision, Overrides) {
     refused(bf16 + one + "op = \"matmul\"\ntype = \"" + type + "\"\n", ":5:1",
             {type, "Known are fp32, bf16 or fp16"});
   refused(one + "op = \"matmul\"\ntype = \"fp32\"\n", ":1:1", {"give already", "remove it"});
-  refused("[precision]\ncompute = \"tf32\"\n" + one + "op = \"matmul\"\ntype = \"fp32\"\n", ":3:1",
-          {"give already"});
+  // Under tf32 and fp8 an overridden product is not quantized.
+  EXPECT_EQ(good("[precision]\ncompute = \"tf32\"\n" + one + "op = \"matmul\"\ntype = \"fp32\"\n")
+                .precision.overrides.size(),
+            1u);
   refused(bf16 + one + "op = 3\ntype = \"fp32\"\n", ":4:1", {"expected a string"});
   refused(bf16 + one + "ops = \"matmul\"\n", ":4:1",
           {"unknown key precision.override.ops", "did you mean precision.override.op?"});
