@@ -428,8 +428,9 @@ const std::vector<Key<PrecisionOverride>> &overrideKeys() {
         .kind = Text,
         .standard = "",
         .unit = "",
-        .text = "Type that the op runs in. Required. Under `fp8` and `tf32` the operands of a product "
-                "that an override names are not rounded any further.",
+        .text =
+            "Type that the op runs in. Required. Under `fp8` and `tf32` the operands of a product "
+            "that an override names are not rounded any further.",
         .choices = {"fp32", "bf16", "fp16"}},
        static_cast<std::string &(*)(O &)>(MEMBER(type))},
   };

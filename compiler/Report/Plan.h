@@ -54,8 +54,8 @@ struct Plan {
 /// `schedule` is the module after plan-memory, `kernels` the generated functions.
 Plan makePlan(mlir::ModuleOp schedule, mlir::ModuleOp kernels);
 
-/// The type of each tensor of the model and the rule that gave it. `module` is what the Import phase
-/// leaves; fails after an error.
+/// The type of each tensor of the model and the rule that gave it. `module` is what the Import
+/// phase leaves; fails after an error.
 mlir::FailureOr<std::vector<Plan::Tensor>> readTypes(mlir::ModuleOp module);
 
 std::string printPlan(const Plan &plan);

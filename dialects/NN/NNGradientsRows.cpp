@@ -340,10 +340,9 @@ LogicalResult EmbeddingOp::buildGradient(OpBuilder &builder, ArrayRef<Value> res
   if (resultGradients[0] && needed[1]) {
     Value dy = resultGradients[0];
     Type element = Graph::elementOf(getTable());
-    dtable = EmbeddingGradOp::create(builder, getLoc(), dy, getIndices(),
-                                     Graph::typeOf(getTable()).getDimSize(0),
-                                     element == Graph::elementOf(dy) ? TypeAttr()
-                                                                     : TypeAttr::get(element));
+    dtable = EmbeddingGradOp::create(
+        builder, getLoc(), dy, getIndices(), Graph::typeOf(getTable()).getDimSize(0),
+        element == Graph::elementOf(dy) ? TypeAttr() : TypeAttr::get(element));
   }
   operandGradients.append({Value(), dtable});
   return success();

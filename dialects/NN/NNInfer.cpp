@@ -157,8 +157,9 @@ INFER(RoundStochasticallyOp) {
   if (failed(shape))
     return failure();
   if (!op.getTo().isBF16())
-    return refuse<RoundStochasticallyOp>(location, /*C2*/ "cannot round to ", op.getTo(),
-                                         "; the low half of f32's pattern makes room for bf16 alone");
+    return refuse<RoundStochasticallyOp>(
+        location, /*C2*/ "cannot round to ", op.getTo(),
+        "; the low half of f32's pattern makes room for bf16 alone");
   return finish<RoundStochasticallyOp>(location, *shape, op.getTo(), results);
 }
 

@@ -116,8 +116,9 @@ static LogicalResult verifyAccess(Operation *op, SymbolTableCollection &tables,
                                   FlatSymbolRefAttr name, Type type) {
   RankedTensorType declared = typeOfSymbol(op, tables, name);
   if (!declared)
-    return op->emitOpError() << "names " << name
-                             << ", which is no parameter, state, working copy or slab of this module";
+    return op->emitOpError()
+           << "names " << name
+           << ", which is no parameter, state, working copy or slab of this module";
   if (declared != type)
     return op->emitOpError() << "has type " << type << " but " << name << " is declared "
                              << declared;
@@ -136,7 +137,8 @@ LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyAccess(*this, tables, getParameterAttr(), getGradient().getType());
 }
 
-/// A gradient has its parameter's shape; it stays f32 where the parameter is kept in a narrower type.
+/// A gradient has its parameter's shape; it stays f32 where the parameter is kept in a narrower
+/// type.
 static LogicalResult verifyGradient(Operation *op, SymbolTableCollection &tables,
                                     FlatSymbolRefAttr name, Type type) {
   RankedTensorType declared = typeOfSymbol(op, tables, name);

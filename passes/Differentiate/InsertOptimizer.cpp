@@ -166,12 +166,11 @@ void InsertOptimizer::buildUpdate(train::FuncOp step) {
     Value tooLong = math.compare(nn::ComparePredicate::gt, meanNorm, limit);
     scale = math.mul(scale, math.where(tooLong, math.div(limit, meanNorm), math.constant(1.0)));
   }
-  // Finite gradients may still have a norm that is not: one that overflows f32, or 0 * inf in a step
-  // without a counted target. Neither can be clipped or divided by.
+  // Finite gradients may still have a norm that is not: one that overflows f32, or 0 * inf in a
+  // step without a counted target. Neither can be clipped or divided by.
   Value infinity = math.constant(std::numeric_limits<double>::infinity());
   Value finite = math.compare(nn::ComparePredicate::lt, meanNorm, infinity);
-  Value sound =
-      math.compare(nn::ComparePredicate::lt, math.abs(ret.getValues()[0]), infinity);
+  Value sound = math.compare(nn::ComparePredicate::lt, math.abs(ret.getValues()[0]), infinity);
   Value no = nn::ConstantOp::create(builder, loc, DenseElementsAttr::get(flag, false));
   finite = math.where(allFinite, math.where(sound, finite, no), no);
 

@@ -5,7 +5,8 @@
 //
 //   1. A cast of an exact cast is one cast: f32 -> bf16 of bf16 -> f32 is nothing.
 //   2. A product whose narrow result is widened to leave the backward pass, as the gradient of a
-//   parameter, yields its f32 sum directly: gradients of weights are never rounded to the narrow type.
+//   parameter, yields its f32 sum directly: gradients of weights are never rounded to the narrow
+//   type.
 //   3. A widening cast moves up through reshapes and transposes, where 2 can find it.
 //
 // Casts that round (f32 -> bf16 -> f32) stay, and so do narrow products that something in f32 reads
@@ -104,7 +105,8 @@ public:
     Value source = view->getOperand(0);
     Type wanted = elementOf(cast.getY());
     Operation *def = source.getDefiningOp();
-    if (!(isa_and_nonnull<AccumulatingOp>(def) || isAView(def)) || !source.hasOneUse() || !isExact(elementOf(source), wanted))
+    if (!(isa_and_nonnull<AccumulatingOp>(def) || isAView(def)) || !source.hasOneUse() ||
+        !isExact(elementOf(source), wanted))
       return failure();
     ++count;
     rewriter.setInsertionPoint(view);

@@ -91,8 +91,8 @@ void InsertLossScaling::unscaleGradients(train::FuncOp step, train::AllFiniteOp 
   for (Value gradient : gradients) {
     Value &result = unscaledOf[gradient];
     if (!result) {
-      result = train::UnscaleOp::create(builder, gradient.getLoc(), gradient.getType(),
-                                       gradient, factor);
+      result = train::UnscaleOp::create(builder, gradient.getLoc(), gradient.getType(), gradient,
+                                        factor);
       ++unscaled;
     }
   }
@@ -130,7 +130,8 @@ void InsertLossScaling::keepBooks(train::CommitOp commit, Value scale, Value fin
   Value due = math.compare(nn::ComparePredicate::ge, next, number(builder, dynamic.getInterval()));
   Value grown = math.mul(scale, math.constant(dynamic.getGrowth()));
   Value infinity = math.constant(std::numeric_limits<double>::infinity());
-  Value possible = math.where(math.compare(nn::ComparePredicate::lt, grown, infinity), grown, scale);
+  Value possible =
+      math.where(math.compare(nn::ComparePredicate::lt, grown, infinity), grown, scale);
   Value shrunk = math.max(math.mul(scale, math.constant(dynamic.getBackoff())),
                           math.constant(dynamic.getFloor()));
   Value afterCommit = math.where(due, possible, scale), cleanAfter = math.where(due, zero, next);
@@ -170,8 +171,8 @@ LogicalResult InsertLossScaling::scale(train::FuncOp step, train::SeedOp seed, A
                               << "; it must be #train.dynamic_scale or #train.static_scale";
     scale = train::ScalarMath(builder, loc).constant(fixed.getScale());
   }
-  Value start = train::ScaleLossOp::create(builder, loc, scalar, scale,
-                                           builder.getF64FloatAttr(expected));
+  Value start =
+      train::ScaleLossOp::create(builder, loc, scalar, scale, builder.getF64FloatAttr(expected));
   seed.replaceAllUsesWith(start);
   seed.erase();
 

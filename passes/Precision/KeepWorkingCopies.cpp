@@ -53,13 +53,12 @@ void KeepWorkingCopies::runOnOperation() {
       if (!module.lookupSymbol(name)) {
         OpBuilder builder(&getContext());
         builder.setInsertionPointAfter(parameter);
-        train::WorkingCopyOp::create(builder, parameter.getLoc(), name,
-                                     parameter.getSymName(), type);
+        train::WorkingCopyOp::create(builder, parameter.getLoc(), name, parameter.getSymName(),
+                                     type);
         ++copies;
       }
       OpBuilder builder(cast);
-      cast.replaceAllUsesWith(
-          train::ReadOp::create(builder, cast.getLoc(), type, name).getValue());
+      cast.replaceAllUsesWith(train::ReadOp::create(builder, cast.getLoc(), type, name).getValue());
       cast.erase();
       if (read.use_empty())
         read.erase();

@@ -64,9 +64,9 @@ LogicalResult NarrowStorage::narrowParameters() {
       OpBuilder builder(read);
       Value narrow =
           train::ReadOp::create(builder, read.getLoc(), wide.clone(bf16), read.getSymbol());
-      read.replaceAllUsesWith(nn::CastOp::create(builder, read.getLoc(), narrow,
-                                                 TypeAttr::get(wide.getElementType()))
-                                  .getY());
+      read.replaceAllUsesWith(
+          nn::CastOp::create(builder, read.getLoc(), narrow, TypeAttr::get(wide.getElementType()))
+              .getY());
       read.erase();
     }
   for (auto copy : llvm::make_early_inc_range(module.getOps<train::WorkingCopyOp>()))

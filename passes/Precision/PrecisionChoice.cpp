@@ -216,8 +216,7 @@ PrecisionChoice Chooser::choose(Operation &op) {
   if (isa<nn::CastOp>(op))
     return {&op, Type(), typeOf(op.getResult(0)), "a cast of the model's own"};
   if (std::optional<unsigned> index = findOverride(op)) {
-    PrecisionChoice choice =
-        all(op, overrides[*index].getType(), describe(overrides[*index]));
+    PrecisionChoice choice = all(op, overrides[*index].getType(), describe(overrides[*index]));
     choice.overridden = true;
     return choice;
   }

@@ -28,8 +28,8 @@ struct PrecisionChoice {
   bool overridden = false;
 };
 
-/// Unit attribute on a product of the forward pass, from insert-precision-casts to quantize-products:
-/// neither it nor the products of its gradient are to be quantized.
+/// Unit attribute on a product of the forward pass, from insert-precision-casts to
+/// quantize-products: neither it nor the products of its gradient are to be quantized.
 inline constexpr llvm::StringLiteral unquantizedAttrName = "train.unquantized";
 
 /// Decides for every op of `model`, in program order, from its class (PrecisionOp) and the module's

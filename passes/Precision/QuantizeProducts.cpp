@@ -8,14 +8,15 @@
 //   1. Operands are numbered in order of appearance, each tensor once however many products read it
 //      (also through reshapes): what the backward pass reads again is kept in 8 bits.
 //   2. Each is scaled, cast (saturating) and divided back in the epilogue of its products.
-//   3. With delayed scales a state of [operands, history] holds the largest magnitudes of past steps;
-//      the commit shifts it. Skipped steps do not count. @evaluate reads the rows of the same forward
-//      operands: both functions have the same products in the same order.
+//   3. With delayed scales a state of [operands, history] holds the largest magnitudes of past
+//   steps;
+//      the commit shifts it. Skipped steps do not count. @evaluate reads the rows of the same
+//      forward operands: both functions have the same products in the same order.
 //
-// Products whose type an override gave are left alone, with those of their gradients, which stand at
-// the same source location. Sources: Micikevicius et al., "FP8
-// Formats for Deep Learning", arXiv:2209.05433; scaling recipes as Transformer Engine documents
-// them (margin 0, history 1024, maximum).
+// Products whose type an override gave are left alone, with those of their gradients, which stand
+// at the same source location. Sources: Micikevicius et al., "FP8 Formats for Deep Learning",
+// arXiv:2209.05433; scaling recipes as Transformer Engine documents them (margin 0, history 1024,
+// maximum).
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +45,8 @@ constexpr StringLiteral historyName = "amax_history";
 /// Rounds the operands of one function's products.
 class Quantizer {
 public:
-  Quantizer(train::FuncOp function, train::QuantizeAttr recipe) : function(function), recipe(recipe) {}
+  Quantizer(train::FuncOp function, train::QuantizeAttr recipe)
+      : function(function), recipe(recipe) {}
 
   void collect();
   /// `rows`: tensors in the history, that of @step.
@@ -117,7 +119,7 @@ void Quantizer::quantize(Value source, Tensor &tensor, int64_t row) {
   OpBuilder builder(function.getContext());
   // An input's scale comes from the history, which is read first.
   builder.setInsertionPointAfterValue(isa<BlockArgument>(source) && pastMaxima ? pastMaxima
-                                                                              : source);
+                                                                               : source);
   Location loc = source.getLoc();
   nn::Graph graph{builder, loc};
   if (isTf32()) {
@@ -200,10 +202,9 @@ Value Quantizer::shiftedHistory(OpBuilder &builder, Location loc) {
   int64_t length = recipe.getHistory();
   if (length == 1)
     return column;
-  Value newest =
-      nn::SliceOp::create(builder, loc, history, ArrayRef<int64_t>{0, 0},
-                          ArrayRef<int64_t>{static_cast<int64_t>(tensors.size()), length - 1},
-                          ArrayRef<int64_t>{1, 1});
+  Value newest = nn::SliceOp::create(
+      builder, loc, history, ArrayRef<int64_t>{0, 0},
+      ArrayRef<int64_t>{static_cast<int64_t>(tensors.size()), length - 1}, ArrayRef<int64_t>{1, 1});
   return nn::ConcatOp::create(builder, loc, ValueRange{column, newest}, 1);
 }
 

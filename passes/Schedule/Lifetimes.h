@@ -23,7 +23,7 @@ int64_t bytesOf(mlir::Type tensor);
 struct Persistent {
   mlir::StringAttr symbol; ///< a train.slab, train.state or train.parameter outside any slab, or an
                            ///< input ("input:<name>")
-  int64_t bytes = 0; ///< from its start
+  int64_t bytes = 0;       ///< from its start
   bool operator==(const Persistent &other) const = default;
 };
 

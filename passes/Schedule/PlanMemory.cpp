@@ -165,12 +165,11 @@ void PlanMemory::declareSymbols() {
   }
   for (auto copy : module.getOps<train::WorkingCopyOp>()) {
     symbols.push_back(copy);
-    declarations.push_back(
-        {copy.getSymName().str(),
-         "working",
-         offsetOf(slabs->place(copy.getSymNameAttr())),
-         copy.getType(),
-         {builder.getNamedAttr("parameter", copy.getParameterAttr())}});
+    declarations.push_back({copy.getSymName().str(),
+                            "working",
+                            offsetOf(slabs->place(copy.getSymNameAttr())),
+                            copy.getType(),
+                            {builder.getNamedAttr("parameter", copy.getParameterAttr())}});
   }
   llvm::SmallDenseSet<StringAttr> declared;
   for (auto function : module.getOps<train::FuncOp>()) {
