@@ -373,6 +373,8 @@ void Retarget::rewriteAccess(Instruction &instruction) {
     flags |= load->isAtomic() || load->isVolatile() ? DESCENT_EMULATE_ATOMIC : 0;
     if (load->isAtomic())
       load->setSyncScopeID(SyncScope::System);
+    else // the engine checks the alignment, if it is asked to
+      load->setAlignment(Align(1));
   } else if (auto *store = dyn_cast<StoreInst>(&instruction)) {
     type = store->getValueOperand()->getType();
     alignment = store->getAlign();
@@ -381,6 +383,8 @@ void Retarget::rewriteAccess(Instruction &instruction) {
             (store->isAtomic() || store->isVolatile() ? DESCENT_EMULATE_ATOMIC : 0);
     if (store->isAtomic())
       store->setSyncScopeID(SyncScope::System);
+    else
+      store->setAlignment(Align(1));
   } else if (auto *update = dyn_cast<AtomicRMWInst>(&instruction)) {
     type = update->getType();
     alignment = update->getAlign();

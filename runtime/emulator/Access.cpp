@@ -195,7 +195,7 @@ void *Block::access(uint64_t address, uint64_t bytes, uint32_t flags, const Site
     fail(Check::ReadOnly, site, fmt::format("write of {} bytes to read-only memory", bytes),
          fmt::format("  address 0x{:x} is {}\n", address, describe(address)),
          "constant variables and parameters are written by the host alone");
-  if (address % alignment && enabled(Check::Misaligned))
+  if (address % alignment && (atomic || enabled(Check::Misaligned)))
     fail(Check::Misaligned, site,
          fmt::format("misaligned {} of {} bytes: the instruction needs {}-byte alignment",
                      verb(write, atomic), bytes, alignment),
