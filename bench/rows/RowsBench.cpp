@@ -27,6 +27,29 @@ struct Benchmark {
   const char *text; ///< $T is the type of the tensors in memory; arithmetic is on f32
 };
 
+/// The body of an Adam update with decoupled decay: %w2, %m2, %v2 from %w, %g, %m, %v and %lr.
+#define DESCENT_ADAMW                                                                              \
+  "       %b1 = nn.constant dense<0.9> : tensor<f32>\n"                                            \
+  "       %c1 = nn.constant dense<0.1> : tensor<f32>\n"                                            \
+  "       %b2 = nn.constant dense<0.999> : tensor<f32>\n"                                          \
+  "       %c2 = nn.constant dense<0.001> : tensor<f32>\n"                                          \
+  "       %eps = nn.constant dense<1.0e-8> : tensor<f32>\n"                                        \
+  "       %decay = nn.constant dense<0.01> : tensor<f32>\n"                                        \
+  "       %m0 = nn.mul %m, %b1 : tensor<1024x1024xf32>, tensor<f32>\n"                             \
+  "       %m1 = nn.mul %g, %c1 : tensor<1024x1024xf32>, tensor<f32>\n"                             \
+  "       %m2 = nn.add %m0, %m1 : tensor<1024x1024xf32>, tensor<1024x1024xf32>\n"                  \
+  "       %gg = nn.mul %g, %g : tensor<1024x1024xf32>, tensor<1024x1024xf32>\n"                    \
+  "       %v0 = nn.mul %v, %b2 : tensor<1024x1024xf32>, tensor<f32>\n"                             \
+  "       %v1 = nn.mul %gg, %c2 : tensor<1024x1024xf32>, tensor<f32>\n"                            \
+  "       %v2 = nn.add %v0, %v1 : tensor<1024x1024xf32>, tensor<1024x1024xf32>\n"                  \
+  "       %s = nn.sqrt %v2 : tensor<1024x1024xf32>\n"                                              \
+  "       %d = nn.add %s, %eps : tensor<1024x1024xf32>, tensor<f32>\n"                             \
+  "       %q = nn.div %m2, %d : tensor<1024x1024xf32>, tensor<1024x1024xf32>\n"                    \
+  "       %wd = nn.mul %w, %decay : tensor<1024x1024xf32>, tensor<f32>\n"                          \
+  "       %u = nn.add %q, %wd : tensor<1024x1024xf32>, tensor<1024x1024xf32>\n"                    \
+  "       %l = nn.mul %u, %lr : tensor<1024x1024xf32>, tensor<f32>\n"                              \
+  "       %w2 = nn.sub %w, %l : tensor<1024x1024xf32>, tensor<1024x1024xf32>\n"
+
 const Benchmark benchmarks[] = {
     {"gelu (tanh) 1024x3072",
      R"(exec.kernel @k "rows" (%x: tensor<1024x3072x$T>) -> tensor<1024x3072x$T> {
@@ -69,53 +92,15 @@ const Benchmark benchmarks[] = {
      })"},
     {"adamw update 1M",
      R"(exec.kernel @k "rows" (%w: tensor<1024x1024xf32>, %g: tensor<1024x1024xf32>, %m: tensor<1024x1024xf32>, %v: tensor<1024x1024xf32>, %lr: tensor<f32>)
-         -> (tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>) {
-       %b1 = nn.constant dense<0.9> : tensor<f32>
-       %c1 = nn.constant dense<0.1> : tensor<f32>
-       %b2 = nn.constant dense<0.999> : tensor<f32>
-       %c2 = nn.constant dense<0.001> : tensor<f32>
-       %eps = nn.constant dense<1.0e-8> : tensor<f32>
-       %decay = nn.constant dense<0.01> : tensor<f32>
-       %m0 = nn.mul %m, %b1 : tensor<1024x1024xf32>, tensor<f32>
-       %m1 = nn.mul %g, %c1 : tensor<1024x1024xf32>, tensor<f32>
-       %m2 = nn.add %m0, %m1 : tensor<1024x1024xf32>, tensor<1024x1024xf32>
-       %gg = nn.mul %g, %g : tensor<1024x1024xf32>, tensor<1024x1024xf32>
-       %v0 = nn.mul %v, %b2 : tensor<1024x1024xf32>, tensor<f32>
-       %v1 = nn.mul %gg, %c2 : tensor<1024x1024xf32>, tensor<f32>
-       %v2 = nn.add %v0, %v1 : tensor<1024x1024xf32>, tensor<1024x1024xf32>
-       %s = nn.sqrt %v2 : tensor<1024x1024xf32>
-       %d = nn.add %s, %eps : tensor<1024x1024xf32>, tensor<f32>
-       %q = nn.div %m2, %d : tensor<1024x1024xf32>, tensor<1024x1024xf32>
-       %wd = nn.mul %w, %decay : tensor<1024x1024xf32>, tensor<f32>
-       %u = nn.add %q, %wd : tensor<1024x1024xf32>, tensor<1024x1024xf32>
-       %l = nn.mul %u, %lr : tensor<1024x1024xf32>, tensor<f32>
-       %w2 = nn.sub %w, %l : tensor<1024x1024xf32>, tensor<1024x1024xf32>
+         -> (tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>) {)" DESCENT_ADAMW
+     R"(
        exec.yield %w2, %m2, %v2 : tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>
      })"},
     // The update also writes the copy that the next step's products read.
     {"adamw with a copy 1M",
      R"(exec.kernel @k "rows" (%w: tensor<1024x1024xf32>, %g: tensor<1024x1024xf32>, %m: tensor<1024x1024xf32>, %v: tensor<1024x1024xf32>, %lr: tensor<f32>)
-         -> (tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024x$T>) {
-       %b1 = nn.constant dense<0.9> : tensor<f32>
-       %c1 = nn.constant dense<0.1> : tensor<f32>
-       %b2 = nn.constant dense<0.999> : tensor<f32>
-       %c2 = nn.constant dense<0.001> : tensor<f32>
-       %eps = nn.constant dense<1.0e-8> : tensor<f32>
-       %decay = nn.constant dense<0.01> : tensor<f32>
-       %m0 = nn.mul %m, %b1 : tensor<1024x1024xf32>, tensor<f32>
-       %m1 = nn.mul %g, %c1 : tensor<1024x1024xf32>, tensor<f32>
-       %m2 = nn.add %m0, %m1 : tensor<1024x1024xf32>, tensor<1024x1024xf32>
-       %gg = nn.mul %g, %g : tensor<1024x1024xf32>, tensor<1024x1024xf32>
-       %v0 = nn.mul %v, %b2 : tensor<1024x1024xf32>, tensor<f32>
-       %v1 = nn.mul %gg, %c2 : tensor<1024x1024xf32>, tensor<f32>
-       %v2 = nn.add %v0, %v1 : tensor<1024x1024xf32>, tensor<1024x1024xf32>
-       %s = nn.sqrt %v2 : tensor<1024x1024xf32>
-       %d = nn.add %s, %eps : tensor<1024x1024xf32>, tensor<f32>
-       %q = nn.div %m2, %d : tensor<1024x1024xf32>, tensor<1024x1024xf32>
-       %wd = nn.mul %w, %decay : tensor<1024x1024xf32>, tensor<f32>
-       %u = nn.add %q, %wd : tensor<1024x1024xf32>, tensor<1024x1024xf32>
-       %l = nn.mul %u, %lr : tensor<1024x1024xf32>, tensor<f32>
-       %w2 = nn.sub %w, %l : tensor<1024x1024xf32>, tensor<1024x1024xf32>
+         -> (tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024x$T>) {)" DESCENT_ADAMW
+     R"(
        %copy = nn.cast %w2 to $T : tensor<1024x1024xf32>
        exec.yield %w2, %m2, %v2, %copy : tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024x$T>
      })"}};
