@@ -203,21 +203,22 @@ void *Block::access(uint64_t address, uint64_t bytes, uint32_t flags, const Site
                      describe(address), address % alignment, alignment),
          "align the row or the offset, or use narrower accesses");
   uint64_t offset = address - region->address;
-  if (read && enabled(Check::Uninitialised)) {
-    int64_t missing = region->firstUnwritten(offset, bytes);
-    if (missing >= 0)
+  // Before the next check: bytes that a cp.async is still writing are not written yet either.
+  if (!inLocal && !region->readOnly && enabled(Check::Race))
+    checkRace(
+        *region, offset, bytes,
+        Record(site, running->index, atomic, false, clocks.clock(running->index), clocks.interval),
+        write, site);
+  if (int64_t missing = read ? region->firstUnwritten(offset, bytes) : -1; missing >= 0) {
+    if (enabled(Check::Uninitialised))
       fail(Check::Uninitialised, site,
            fmt::format("uninitialised {} of {} bytes: byte {} was never written",
                        verb(write, atomic), bytes, missing - static_cast<int64_t>(offset)),
            fmt::format("  address 0x{:x} is {}\n", region->address + missing,
                        describe(region->address + missing)),
            "initialise the memory before the kernel reads it");
+    region->poison(offset, bytes);
   }
-  if (!inLocal && !region->readOnly && enabled(Check::Race))
-    checkRace(
-        *region, offset, bytes,
-        Record(site, running->index, atomic, false, clocks.clock(running->index), clocks.interval),
-        write, site);
   if (write)
     region->markWritten(offset, bytes);
   return region->storage + offset;
@@ -272,7 +273,6 @@ uint64_t Block::local(uint64_t bytes, uint64_t alignment, const Site *site) {
   auto storage = std::make_unique<char[]>(bytes + 1);
   me.locals.push_back(std::make_unique<Region>("local variable", DESCENT_EMULATED_LOCAL + offset,
                                                bytes, storage.get()));
-  me.locals.back()->markUnwritten(0, bytes);
   me.localStorage.push_back(std::move(storage));
   me.localTop = offset + bytes;
   return DESCENT_EMULATED_LOCAL + offset;

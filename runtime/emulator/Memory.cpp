@@ -17,7 +17,11 @@ static constexpr uint64_t slotBytes = UINT64_C(1) << 30;
 
 Region::Region(std::string name, uint64_t address, uint64_t bytes, char *storage)
     : name(std::move(name)), address(address), bytes(bytes), storage(storage),
-      written((bytes + 63) / 64) {}
+      written(static_cast<uint64_t *>(std::calloc(bytes / 64 + 1, sizeof(uint64_t)))) {
+  if (!written)
+    throw Error(fmt::format("emulator: the host has no memory for the state of {} ({} bytes)",
+                            this->name, bytes));
+}
 
 /// Calls body(word, mask) for the words of a bit vector that hold bits [first, first + count).
 template <typename Body> static void forBits(uint64_t first, uint64_t count, Body body) {
@@ -36,7 +40,14 @@ void Region::markWritten(uint64_t offset, uint64_t count) {
 
 void Region::markUnwritten(uint64_t offset, uint64_t count) {
   forBits(offset, count, [&](uint64_t word, uint64_t mask) { written[word] &= ~mask; });
-  std::memset(storage + offset, 0xff, count);
+}
+
+void Region::poison(uint64_t offset, uint64_t count, char *into) {
+  char *to = into ? into : storage + offset;
+  forBits(offset, count, [&](uint64_t word, uint64_t mask) {
+    for (uint64_t missing = mask & ~written[word]; missing; missing &= missing - 1)
+      to[word * 64 + __builtin_ctzll(missing) - offset] = static_cast<char>(0xff);
+  });
 }
 
 int64_t Region::firstUnwritten(uint64_t offset, uint64_t count) const {
@@ -78,7 +89,6 @@ uint64_t DeviceMemory::allocate(uint64_t bytes, std::string name, uint64_t align
                             bytes, name, std::strerror(errno), inUse));
   regions.push_back(
       std::make_unique<Region>(std::move(name), address, bytes, static_cast<char *>(memory)));
-  regions.back()->markUnwritten(0, bytes);
   slots.resize(slot + taken, regions.back().get());
   inUse += bytes;
   return address;
@@ -145,8 +155,8 @@ Region &DeviceMemory::hostAccess(const char *what, uint64_t address, uint64_t by
                             "host cannot stand for memory of the device",
                             what, address));
   if (!region || !region->holds(address, bytes))
-    throw Error(fmt::format("emulator: {} {} bytes at 0x{:x}, which is {}", what, bytes, address,
-                            describe(address)));
+    throw Error(fmt::format("emulator: {} {} bytes at 0x{:x}; the first is {}, the last {}", what,
+                            bytes, address, describe(address), describe(address + bytes - 1)));
   if (!region->live)
     throw Error(fmt::format("emulator: {} {}, which was freed", what, region->name));
   return *region;
@@ -159,7 +169,9 @@ void DeviceMemory::copyIn(uint64_t to, const void *from, uint64_t bytes) {
 }
 
 void DeviceMemory::copyOut(void *to, uint64_t from, uint64_t bytes) {
-  std::memcpy(to, hostAccess("a copy from the device reads", from, bytes).host(from), bytes);
+  Region &region = hostAccess("a copy from the device reads", from, bytes);
+  std::memcpy(to, region.host(from), bytes);
+  region.poison(from - region.address, bytes, static_cast<char *>(to));
 }
 
 void DeviceMemory::copy(uint64_t to, uint64_t from, uint64_t bytes) {

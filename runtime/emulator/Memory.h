@@ -14,6 +14,7 @@
 #include "runtime/emulator/Races.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -31,12 +32,15 @@ public:
   }
   char *host(uint64_t at) { return storage + (at - address); }
 
-  /// Marks bytes [offset, offset + count) as written, or as not written (they become all ones,
-  /// which is NaN in every float type).
+  /// Marks bytes [offset, offset + count) as written, or as not written.
   void markWritten(uint64_t offset, uint64_t count);
   void markUnwritten(uint64_t offset, uint64_t count);
   /// Offset of the first byte in the range that was never written, or -1.
   int64_t firstUnwritten(uint64_t offset, uint64_t count) const;
+  /// Makes the bytes in the range that were never written all ones, which is NaN in every float
+  /// type (a copy of them, if `into` is given). Done when they are read, not before: memory that
+  /// nobody touches costs nothing.
+  void poison(uint64_t offset, uint64_t count, char *into = nullptr);
 
   std::string name;
   uint64_t address, bytes;
@@ -45,7 +49,10 @@ public:
   Shadow shadow; ///< who read and wrote; of global and shared memory
 
 private:
-  std::vector<uint64_t> written; ///< a bit for each byte
+  struct Free {
+    void operator()(uint64_t *memory) const { std::free(memory); }
+  };
+  std::unique_ptr<uint64_t[], Free> written; ///< a bit for each byte
 };
 
 /// Global memory. Functions throw Error on what the host does wrong.
