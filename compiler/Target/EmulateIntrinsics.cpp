@@ -284,7 +284,7 @@ Found arithmetic(StringRef name) {
     else
       return std::nullopt;
   }
-  if (type.contains("f16") && !type.starts_with("b"))
+  if (type.contains("f16") && !type.contains("bf16"))
     code |= DESCENT_ARITHMETIC_HALF;
   StringRef entry = StringSwitch<StringRef>(type)
                         .Cases({"f", "f32"}, "arithmetic")

@@ -14,9 +14,9 @@
 
 namespace descent::emulator {
 
-/// Reads of one address by one instruction in a row, after which a loop is held for waiting; and
-/// after which a block whose threads all wait is held for dead.
-static constexpr uint64_t spinYield = 64, spinLimit = 1 << 16;
+/// Reads of one address by one instruction in a row, after which a loop is held for waiting; and so
+/// many by all threads together, after which a block whose threads all wait is held for dead.
+static constexpr uint64_t spinYield = 64, spinLimit = 1 << 22;
 
 const char *Block::verb(bool write, bool atomic) {
   return atomic ? "atomic access" : write ? "write" : "read";
@@ -132,9 +132,10 @@ void Block::watchSpinning(uint64_t address, bool write, bool atomic, const Site 
     for (Thread &thread : threads)
       thread.repeats = std::min<uint64_t>(thread.repeats, spinYield);
   }
-  bool allSpin = me.repeats >= spinLimit;
+  uint64_t limit = std::max<uint64_t>(spinLimit / count, 1 << 14);
+  bool allSpin = me.repeats >= limit;
   for (uint32_t i = 0; i < count && allSpin; ++i)
-    allSpin = threads[i].wait != Wait::Nothing || threads[i].repeats >= spinLimit;
+    allSpin = threads[i].wait != Wait::Nothing || threads[i].repeats >= limit;
   me.site = site;
   if (allSpin)
     fail(Check::Deadlock, site,

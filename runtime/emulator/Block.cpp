@@ -238,11 +238,11 @@ std::string Block::whoWaits() const {
 
 void Block::barrier(uint64_t *slots, const Site *site) {
   uint64_t kind = slots[0], id = slots[1], wanted = slots[2];
-  bool predicate = slots[3] & 1, whole = wanted == 0 || wanted == count;
+  bool predicate = slots[3] & 1, whole = wanted == 0;
   if (id >= barriers.size())
     fail(Check::Operand, site, fmt::format("there is no barrier {}", id), "",
          "a block has barriers 0 to 15");
-  if (wanted % 32 && !whole)
+  if (wanted % 32 && wanted != count)
     fail(Check::Operand, site, fmt::format("a barrier of {} threads", wanted), "",
          "the number of threads is a multiple of 32, the warp's size");
   if (wanted > count)
@@ -293,7 +293,7 @@ void Block::barrier(uint64_t *slots, const Site *site) {
 }
 
 void Block::complete(Barrier &barrier) {
-  if (barrier.whole && barrier.arrived.empty()) {
+  if (barrier.waiting.size() == count) {
     clocks.nextInterval();
   } else {
     std::vector<uint32_t> all = barrier.waiting;

@@ -88,6 +88,8 @@ class Block {
 public:
   explicit Block(DeviceMemory &memory) : memory(memory) {}
 
+  /// To be called before the first block of a launch.
+  void beginLaunch() { sharedFor = nullptr; }
   /// Runs one block to its end.
   std::optional<Fault> run(const Grid &grid, Dim position, const Options &options);
 

@@ -137,6 +137,7 @@ std::optional<Fault> Device::launch(const LaunchRequest &request) {
       std::swap(order[i - 1], order[(state >> 33) % i]);
     }
   }
+  runner.beginLaunch();
   std::optional<Fault> fault;
   for (uint64_t i = 0; i < blocks && !fault; ++i) {
     uint64_t number = options.order.kind == Order::Reverse    ? blocks - 1 - i

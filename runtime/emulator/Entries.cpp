@@ -8,6 +8,7 @@
 //===-------------------------------------------------------------------------------------------===//
 #include "runtime/emulator/Emulator.h"
 #include "runtime/emulator/Numbers.h"
+#include "runtime/emulator/Output.h"
 
 #include <cmath>
 
@@ -64,6 +65,7 @@ static float extendHalf(float bits) {
   return fromNarrow(static_cast<uint16_t>(bitsOf(bits)), true);
 }
 
+static int32_t nvvmReflect(const char *) { return 0; }
 static float nvRsqrt(float x) { return static_cast<float>(1.0 / std::sqrt(double(x))); }
 static double nvRsqrtDouble(double x) { return 1.0 / std::sqrt(x); }
 static float nvDivide(float x, float y) { return x / y; }
@@ -135,6 +137,9 @@ std::vector<Symbol> descent::emulator::symbols() {
   LIBDEVICE2("hypot", std::hypot)
 #undef LIBDEVICE
 #undef LIBDEVICE2
+  add("__nvvm_reflect", pointer(nvvmReflect));
+  add("vprintf", pointer(printFormatted));
+  add("__assertfail", pointer(failAssertion));
   add("__nv_rsqrtf", pointer(nvRsqrt));
   add("__nv_rsqrt", pointer(nvRsqrtDouble));
   add("__nv_fast_fdividef", pointer(nvDivide));

@@ -6,6 +6,14 @@
 ; RUN: descent-emulate %s --kernel product_bf16 --grid 1 --block 32 --arg bf16[16x16]=%t.a.npy --arg bf16[8x16]=%t.b.npy --arg f32[16x8] --expect c=%t.c.npy --order reverse
 ; RUN: descent-emulate %s --kernel product_f16 --grid 1 --block 32 --arg f16[16x16]=%t.a.npy --arg f16[8x16]=%t.b.npy --arg f32[16x8] --expect c=%t.c.npy
 
+; stmatrix, then ldmatrix with .trans: each 8 x 8 matrix comes back transposed.
+; RUN: descent-emulate %s --kernel transpose --grid 1 --block 32 --arg i16[16x8] --print 0 | FileCheck %s --check-prefix=TRANSPOSE
+; TRANSPOSE: i16[16x8] =
+; TRANSPOSE-NEXT: 0 4 8 12 16 20 24 28
+; TRANSPOSE-NEXT: 100 104 108 112 116 120 124 128
+; TRANSPOSE-NEXT: 1 5 9 13 17 21 25 29
+; TRANSPOSE-NEXT: 101 105 109 113 117 121 125 129
+
 ; Half a warp cannot: the instruction is one of all lanes.
 ; RUN: not descent-emulate %s --kernel product_bf16 --grid 1 --block 16 --arg bf16[16x16]=%t.a.npy --arg bf16[8x16]=%t.b.npy --arg f32[16x8] 2>&1 | FileCheck %s --check-prefix=HALF
 ; HALF: error: a matrix operation of a whole warp, but lane 16 takes no part
@@ -118,5 +126,27 @@ define ptx_kernel void @product_f16(ptr addrspace(1) %a, ptr addrspace(1) %b, pt
   %b1 = bitcast i32 %i5 to <2 x half>
   %d = call { float, float, float, float } @llvm.nvvm.mma.m16n8k16.row.col.f32.f32(<2 x half> %a0, <2 x half> %a1, <2 x half> %a2, <2 x half> %a3, <2 x half> %b0, <2 x half> %b1, float 0.0, float 0.0, float 0.0, float 0.0)
   call void @put(ptr addrspace(1) %c, { float, float, float, float } %d)
+  ret void
+}
+
+; Matrix 0 holds lane numbers l in column pairs (l, l + 100), matrix 1 the same with 1000 more.
+define ptx_kernel void @transpose(ptr addrspace(1) %out) {
+  %lane = call i32 @llvm.nvvm.read.ptx.sreg.laneid()
+  %high = shl i32 %lane, 16
+  %pair = or i32 %high, %lane
+  %m0 = add i32 %pair, 6553600
+  %m1 = add i32 %m0, 65537000
+  %row = and i32 %lane, 15
+  %o = mul i32 %row, 16
+  %p = getelementptr i8, ptr addrspace(3) @a, i32 %o
+  call void @llvm.nvvm.stmatrix.sync.aligned.m8n8.x2.b16.p3(ptr addrspace(3) %p, i32 %m0, i32 %m1)
+  call void @llvm.nvvm.bar.warp.sync(i32 -1)
+  %t = call { i32, i32 } @llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.trans.b16.p3(ptr addrspace(3) %p)
+  %t0 = extractvalue { i32, i32 } %t, 0
+  %t1 = extractvalue { i32, i32 } %t, 1
+  %q0 = getelementptr i32, ptr addrspace(1) %out, i32 %lane
+  %q1 = getelementptr i32, ptr addrspace(1) %q0, i32 32
+  store i32 %t0, ptr addrspace(1) %q0, align 4
+  store i32 %t1, ptr addrspace(1) %q1, align 4
   ret void
 }
