@@ -150,6 +150,7 @@ std::optional<Fault> Device::launch(const LaunchRequest &request) {
   }
   for (uint64_t copy : copies)
     memory.release(copy);
+  memory.trimShadows(UINT64_C(256) << 20);
   failed = fault.has_value();
   return fault;
 }

@@ -108,6 +108,15 @@ void DeviceMemory::release(uint64_t address) {
   inUse -= region->bytes;
 }
 
+void DeviceMemory::trimShadows(uint64_t limit) {
+  uint64_t held = 0;
+  for (const auto &region : regions)
+    held += region->shadow.bytes();
+  if (held > limit)
+    for (auto &region : regions)
+      region->shadow.clear();
+}
+
 bool isDeviceAddress(uint64_t address) {
   auto in = [&](uint64_t from, uint64_t to) { return address >= from && address < to; };
   return in(DESCENT_EMULATED_GLOBAL, DESCENT_EMULATED_GLOBAL_END) ||

@@ -82,6 +82,10 @@ public:
 
   uint64_t bytesInUse() const { return inUse; }
 
+  /// Forgets who accessed what, if the records take more than `limit` bytes. Between launches
+  /// nobody needs them, and keeping small ones saves making them again.
+  void trimShadows(uint64_t limit);
+
 private:
   Region &hostAccess(const char *what, uint64_t address, uint64_t bytes);
 

@@ -82,8 +82,10 @@ const Record *Shadow::check(uint64_t offset, uint64_t count, const Record &acces
     if (word / words >= chunks.size())
       chunks.resize(word / words + 1);
     auto &chunk = chunks[word / words];
-    if (!chunk)
+    if (!chunk) {
       chunk = std::make_unique<Chunk>();
+      held += sizeof(Chunk);
+    }
     Cell &whole = chunk->cells[word % words];
     uint16_t &part = chunk->parts[word % words];
     if (next - offset == 4 && !part) {
@@ -95,6 +97,7 @@ const Record *Shadow::check(uint64_t offset, uint64_t count, const Record &acces
       if (!part) {
         chunk->bytes.push_back({whole, whole, whole, whole});
         part = static_cast<uint16_t>(chunk->bytes.size());
+        held += 4 * sizeof(Cell);
       }
       for (uint64_t byte = offset; byte < next; ++byte)
         if (const Record *other =

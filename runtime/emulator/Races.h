@@ -88,7 +88,12 @@ public:
                       const Clocks &clocks);
   /// What was in flight has been written.
   void land(uint64_t offset, uint64_t count, const Record &record);
-  void clear() { chunks.clear(); }
+  void clear() {
+    chunks.clear();
+    held = 0;
+  }
+  /// Memory that the records take, about; ten times that of the data that was accessed.
+  uint64_t bytes() const { return held; }
 
   /// The byte that the last race was found at.
   uint64_t conflictOffset = 0;
@@ -104,6 +109,7 @@ private:
   const Record *checkCell(Cell &cell, const Record &access, bool write, const Clocks &clocks);
 
   std::vector<std::unique_ptr<Chunk>> chunks;
+  uint64_t held = 0;
   Record conflict;
 };
 

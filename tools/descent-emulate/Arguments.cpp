@@ -20,9 +20,10 @@ const char *const argumentHelp =
     "  TYPE[SHAPE]=freed      a buffer that was freed again\n"
     "  same:ARG  same:ARG+BYTES   the address of another buffer, or BYTES behind it\n"
     "  ptr:ADDRESS            any number as an address: ptr:0 is the null pointer\n"
-    "  bytes:HEX              an aggregate that the kernel takes by value, as its bytes in memory\n"
-    "ARG is a parameter's position from 0, or its name in the IR. Types: f32, f64, bf16, f16, i1,\n"
-    "i8, u8, i16, i32, u32, i64.\n";
+    "  struct:VALUE,VALUE...  a struct that the kernel takes by value, of values as above\n"
+    "  bytes:HEX              the same as its bytes in memory\n"
+    "ARG is a parameter's position from 0, or its name in the IR; ARG.N is part N of a struct.\n"
+    "Types: f32, f64, bf16, f16, i1, i8, u8, i16, i32, u32, i64.\n";
 
 [[noreturn]] static void refuse(const std::string &text, const std::string &reason) {
   throw Error(fmt::format("--arg {}: {}", text, reason), ExitUsage);
@@ -88,7 +89,31 @@ std::vector<char> initialBytes(const Argument &argument, const std::string &init
   return file;
 }
 
-void Arguments::makeBuffer(Argument &argument, size_t index) {
+void Arguments::parseBuffer(Argument &argument) {
+  const std::string &text = argument.text;
+  size_t bracket = text.find('[');
+  argument.type = findType(text.substr(0, bracket));
+  if (!argument.type)
+    refuse(text,
+           fmt::format("'{}' is no type; types are {}", text.substr(0, bracket), typeNames()));
+  size_t close = text.find(']', bracket);
+  if (close == std::string::npos)
+    refuse(text, "the shape has no ']'; a buffer is f32[4x8] or f32[32]=zeros");
+  std::string shape = text.substr(bracket + 1, close - bracket - 1);
+  for (size_t at = 0; at <= shape.size();) {
+    size_t next = std::min(shape.find('x', at), shape.size());
+    uint64_t extent;
+    if (!parseInteger(shape.substr(at, next - at), extent) || extent > (UINT64_C(1) << 40))
+      refuse(text,
+             fmt::format("'{}' is no shape; it is numbers with x between them: [4x8]", shape));
+    argument.shape.push_back(static_cast<int64_t>(extent));
+    at = next + 1;
+  }
+  std::string rest = text.substr(close + 1);
+  if (!rest.empty() && (rest[0] != '=' || rest.size() == 1))
+    refuse(text, "behind the shape stands = and an initial value, or nothing");
+  argument.initial = rest.empty() ? "" : rest.substr(1);
+  argument.isBuffer = true;
   uint64_t bytes = argument.elements() * argument.type->bytes;
   argument.address = device.memory.allocate(bytes, nameOf(argument));
   if (argument.initial == "freed")
@@ -101,37 +126,41 @@ void Arguments::makeBuffer(Argument &argument, size_t index) {
   std::memcpy(argument.value.data(), &argument.address, 8);
 }
 
-void Arguments::parse(Argument &argument, size_t index) {
+/// Members at multiples of their sizes, as C and LLVM lay a struct out.
+void Arguments::parseAggregate(Argument &argument) {
+  const std::string &text = argument.text;
+  size_t most = 1;
+  for (size_t at = std::strlen("struct:"); at <= text.size();) {
+    size_t next = std::min(text.find(',', at), text.size());
+    Argument part;
+    part.text = text.substr(at, next - at);
+    part.label = fmt::format("{}.{}", argument.label, argument.parts.size());
+    if (part.text.starts_with("struct:") || part.text.starts_with("bytes:"))
+      refuse(text, "a struct in a struct is written as its members");
+    parse(part);
+    size_t size = part.value.size();
+    argument.value.resize((argument.value.size() + size - 1) / size * size);
+    argument.value.insert(argument.value.end(), part.value.begin(), part.value.end());
+    most = std::max(most, size);
+    argument.parts.push_back(std::move(part));
+    at = next + 1;
+  }
+  argument.value.resize((argument.value.size() + most - 1) / most * most);
+}
+
+void Arguments::parse(Argument &argument) {
   const std::string &text = argument.text;
   size_t bracket = text.find('['), colon = text.find(':');
   auto setPointer = [&](uint64_t address) {
     argument.value.resize(8);
     std::memcpy(argument.value.data(), &address, 8);
   };
+  if (text.starts_with("struct:")) {
+    parseAggregate(argument);
+    return;
+  }
   if (bracket != std::string::npos && bracket < colon) {
-    argument.type = findType(text.substr(0, bracket));
-    if (!argument.type)
-      refuse(text,
-             fmt::format("'{}' is no type; types are {}", text.substr(0, bracket), typeNames()));
-    size_t close = text.find(']', bracket);
-    if (close == std::string::npos)
-      refuse(text, "the shape has no ']'; a buffer is f32[4x8] or f32[32]=zeros");
-    std::string shape = text.substr(bracket + 1, close - bracket - 1);
-    for (size_t at = 0; at <= shape.size();) {
-      size_t next = std::min(shape.find('x', at), shape.size());
-      uint64_t extent;
-      if (!parseInteger(shape.substr(at, next - at), extent) || extent > (UINT64_C(1) << 40))
-        refuse(text,
-               fmt::format("'{}' is no shape; it is numbers with x between them: [4x8]", shape));
-      argument.shape.push_back(static_cast<int64_t>(extent));
-      at = next + 1;
-    }
-    std::string rest = text.substr(close + 1);
-    if (!rest.empty() && (rest[0] != '=' || rest.size() == 1))
-      refuse(text, "behind the shape stands = and an initial value, or nothing");
-    argument.initial = rest.empty() ? "" : rest.substr(1);
-    argument.isBuffer = true;
-    makeBuffer(argument, index);
+    parseBuffer(argument);
     return;
   }
   if (colon == std::string::npos)
@@ -147,10 +176,10 @@ void Arguments::parse(Argument &argument, size_t index) {
     uint64_t offset = 0;
     if (plus != std::string::npos && !parseInteger(rest.substr(plus + 1), offset))
       refuse(text, fmt::format("'{}' is no number of bytes", rest.substr(plus + 1)));
-    size_t other = indexOf(rest.substr(0, plus), "--arg " + text);
-    if (other >= index || !arguments[other].isBuffer)
+    const Argument &other = find(rest.substr(0, plus), "--arg " + text);
+    if (!other.isBuffer || !other.address)
       refuse(text, "names no buffer among the arguments before it");
-    setPointer(arguments[other].address + offset);
+    setPointer(other.address + offset);
   } else if (kind == "bytes") {
     if (rest.size() % 2)
       refuse(text, "two digits make a byte; the number of digits is odd");
@@ -187,9 +216,13 @@ static std::string mismatch(const descent_emulated_parameter &parameter, const A
   bool gives =
       argument.isBuffer || argument.text.starts_with("same:") || argument.text.starts_with("ptr:");
   if (parameter.by_value)
-    return argument.text.starts_with("bytes:")
+    return argument.text.starts_with("bytes:") || !argument.parts.empty()
                ? ""
-               : fmt::format("an aggregate of {} bytes by value; give bytes:HEX", parameter.bytes);
+               : fmt::format(
+                     "a struct of {} bytes by value; give struct:VALUE,VALUE... or bytes:HEX",
+                     parameter.bytes);
+  if (!argument.parts.empty())
+    return fmt::format("{}, not a struct by value", type);
   if (pointer)
     return gives ? "" : "a pointer; give a buffer (f32[32]=zeros), same:ARG or ptr:0";
   if (argument.isBuffer)
@@ -225,7 +258,8 @@ Arguments::Arguments(emulator::Device &device, const descent_emulated_kernel &ke
   arguments.resize(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     arguments[i].text = texts[i];
-    parse(arguments[i], i);
+    arguments[i].label = fmt::format("{}", i);
+    parse(arguments[i]);
     if (std::string wrong = mismatch(kernel.parameters[i], arguments[i]); !wrong.empty())
       throw Error(fmt::format("--arg {}: parameter {} of kernel '{}' is {}", texts[i], i,
                               kernel.name, wrong),
@@ -234,9 +268,8 @@ Arguments::Arguments(emulator::Device &device, const descent_emulated_kernel &ke
 }
 
 std::string Arguments::nameOf(const Argument &argument) const {
-  auto index = static_cast<size_t>(&argument - arguments.data());
-  const char *name = kernel.parameters[index].name;
-  return fmt::format("argument {}{}: {}", index, *name ? fmt::format(" (%{})", name) : "",
+  const char *name = kernel.parameters[std::stoul(argument.label)].name;
+  return fmt::format("argument {}{}: {}", argument.label, *name ? fmt::format(" (%{})", name) : "",
                      argument.text.substr(0, argument.text.find(']') + 1));
 }
 
@@ -247,21 +280,22 @@ std::vector<std::vector<char>> Arguments::values() const {
   return result;
 }
 
-size_t Arguments::indexOf(const std::string &name, const std::string &option) const {
-  uint64_t index;
-  if (parseInteger(name, index) && index < arguments.size())
-    return index;
+const Argument &Arguments::find(const std::string &name, const std::string &option) const {
   std::string bare = name.starts_with('%') ? name.substr(1) : name;
-  for (size_t i = 0; i < arguments.size() && !bare.empty(); ++i)
-    if (bare == kernel.parameters[i].name)
-      return i;
+  for (size_t i = 0; i < arguments.size() && !bare.empty(); ++i) {
+    if (bare == arguments[i].label || bare == kernel.parameters[i].name)
+      return arguments[i];
+    for (const Argument &part : arguments[i].parts)
+      if (bare == part.label)
+        return part;
+  }
   throw Error(fmt::format("{}: '{}' names no argument; kernel '{}' has {}, counted from 0", option,
                           name, kernel.name, arguments.size()),
               ExitUsage);
 }
 
 const Argument &Arguments::buffer(const std::string &name, const char *option) const {
-  const Argument &found = arguments[indexOf(name, option)];
+  const Argument &found = find(name, option);
   if (!found.isBuffer || found.initial == "freed")
     throw Error(fmt::format("{} {}: this argument is no buffer ({})", option, name, found.text),
                 ExitUsage);

@@ -17,12 +17,14 @@ extern const char *const argumentHelp;
 /// One --arg.
 struct Argument {
   std::string text;                  ///< as given
+  std::string label;                 ///< "2"; part 1 of an aggregate: "2.1"
   const ElementType *type = nullptr; ///< of a scalar or buffer
   bool isBuffer = false;
   std::vector<int64_t> shape;
   std::string initial; ///< of a buffer; empty: left uninitialised
   uint64_t address = 0;
-  std::vector<char> value; ///< the parameter's bytes
+  std::vector<char> value;     ///< the parameter's bytes
+  std::vector<Argument> parts; ///< of an aggregate
 
   int64_t elements() const {
     int64_t count = 1;
@@ -52,9 +54,10 @@ public:
   std::string nameOf(const Argument &argument) const;
 
 private:
-  void parse(Argument &argument, size_t index);
-  void makeBuffer(Argument &argument, size_t index);
-  size_t indexOf(const std::string &name, const std::string &option) const;
+  void parse(Argument &argument);
+  void parseAggregate(Argument &argument);
+  void parseBuffer(Argument &argument);
+  const Argument &find(const std::string &name, const std::string &option) const;
 
   emulator::Device &device;
   const descent_emulated_kernel &kernel;

@@ -9,6 +9,18 @@
 
 ; RUN: descent-emulate %s --kernel aggregate --grid 1 --block 1 --arg bytes:0500000000000040 --arg f32[2] --print 1 | FileCheck %s --check-prefix=AGGREGATE
 ; AGGREGATE: f32[2] = 5 2
+; RUN: descent-emulate %s --kernel aggregate --grid 1 --block 1 --arg struct:i32:5,f32:2 --arg f32[2] --print 1 | FileCheck %s --check-prefix=AGGREGATE
+; A pointer in a struct is a buffer like others; members lie at multiples of their sizes.
+; RUN: descent-emulate %s --kernel nested --grid 1 --block 3 --arg struct:i32:7,i32[3],i16:1 --print 0.1 | FileCheck %s --check-prefix=NESTED
+; NESTED: argument 0.1 (%s): i32[3] = 7 7 7
+; RUN: not descent-emulate %s --kernel nested --grid 1 --block 4 --arg struct:i32:7,i32[3],i16:1 2>&1 | FileCheck %s --check-prefix=INSIDE
+; INSIDE: 0 bytes behind the end of argument 0.1 (%s): i32[3]
+; RUN: not descent-emulate %s --kernel nested --grid 1 --block 3 --arg i32[3] 2>&1 | FileCheck %s --check-prefix=STRUCT
+; STRUCT: parameter 0 of kernel 'nested' is a struct of 24 bytes by value; give struct:VALUE,VALUE... or bytes:HEX
+; RUN: not descent-emulate %s --kernel table --grid 1 --block 1 --arg struct:i32:1 2>&1 | FileCheck %s --check-prefix=SCALAR
+; SCALAR: parameter 0 of kernel 'table' is ptr addrspace(1), not a struct by value
+; RUN: not descent-emulate %s --kernel table --grid 1 --block 1 --arg same:0 2>&1 | FileCheck %s --check-prefix=LATER
+; LATER: --arg same:0: names no buffer among the arguments before it
 ; RUN: not descent-emulate %s --kernel aggregate --grid 1 --block 1 --arg bytes:05000000 --arg f32[2] 2>&1 | FileCheck %s --check-prefix=BYTES
 ; BYTES: parameter 0 (ptr) has 8 bytes, the value given has 4
 
@@ -65,6 +77,16 @@ define ptx_kernel void @aggregate(ptr byval(%struct) align 4 %s, ptr addrspace(1
   %v = load float, ptr %p, align 4
   %q = getelementptr float, ptr addrspace(1) %out, i32 1
   store float %v, ptr addrspace(1) %q, align 4
+  ret void
+}
+
+define ptx_kernel void @nested(ptr byval({ i32, ptr, i16 }) align 8 %s) {
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %i = load i32, ptr %s, align 8
+  %p = getelementptr { i32, ptr, i16 }, ptr %s, i32 0, i32 1
+  %x = load ptr, ptr %p, align 8
+  %q = getelementptr i32, ptr %x, i32 %t
+  store i32 %i, ptr %q, align 4
   ret void
 }
 
