@@ -418,8 +418,9 @@ const std::vector<Key<PrecisionOverride>> &overrideKeys() {
       {{table, "op", Text, "", "", "Kind of op, as in `matmul` or `softmax`. Without it, any."},
        static_cast<std::string &(*)(O &)>(MEMBER(op))},
       {{table, "match", Names, "", "",
-        "Pattern, or an array of patterns, of the path of instances that holds the op, or of the "
-        "name of a parameter among its operands: `*` stands for any characters, `?` for one. "
+        "Pattern, or an array of patterns, of the path of instances that holds the op, with or "
+        "without its kind (`h.0.attn`, `h.0.attn.matmul`), or of the name of a parameter among its "
+        "operands: `*` stands for any characters, `?` for one. "
         "Without it, any. Of several overrides that match an op, the last counts; one that matches "
         "nothing is an error."},
        static_cast<std::vector<std::string> &(*)(O &)>(MEMBER(match))},

@@ -92,7 +92,7 @@ def Train_OverrideAttr : Train_Attr<"Override", "override"> {
   let summary = "ops that run in a type other than their class says";
   let description = [{
     An op matches if its kind (`matmul`) is `op` and its name matches `match`; an empty string matches all. The names of an op are its instance's
-    path (`h.0.attn`) and those of the parameters among its operands. The last match wins.
+    path (`h.0.attn`), that with its kind (`h.0.attn.matmul`), and those of the parameters among its operands. The last match wins.
   }];
   let parameters = (ins StringRefParameter<>:$op, StringRefParameter<>:$match, "::mlir::Type":$type);
 }

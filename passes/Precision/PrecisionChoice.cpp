@@ -81,7 +81,12 @@ static StringRef instanceOf(Operation &op) {
 }
 
 static bool isNamed(Operation &op, StringRef pattern) {
-  if (pattern.empty() || train::matchesPattern(instanceOf(op), pattern))
+  // With its kind behind the path, an op right in an instance is as much in "h.0.*" as those in the
+  // instances inside.
+  StringRef instance = instanceOf(op);
+  std::string path = instance.empty() ? kindOf(op) : (instance + "." + kindOf(op)).str();
+  if (pattern.empty() || train::matchesPattern(instance, pattern) ||
+      train::matchesPattern(path, pattern))
     return true;
   return llvm::any_of(op.getOperands(), [&](Value operand) {
     auto parameter = operand.getDefiningOp<nn::ParameterOp>();

@@ -40,9 +40,8 @@ inline constexpr llvm::StringLiteral unquantizedAttrName = "train.unquantized";
 ///    (a parameter of rank 1) yields its f32 sum, the bias is added in f32, and the sum is rounded
 ///    once, as the linear layers and convolutions of torch.autocast do inside;
 ///  - *wide* ops run in f32;
-///  - *widest-operand* and *follows-input* ops run in the widest type of their float operands,
-///  where
-///    splat constants count for nothing, unless their value is not finite or below the normal
+///  - *widest-operand* and *follows-input* ops run in the widest type of their float operands;
+///    splat constants count for nothing there, unless their value is not finite or below the normal
 ///    numbers of that type: then the op runs in f32 (a mask of -1e9 in f16, an epsilon of 1e-8);
 ///  - predictions are f32 again at the loss.
 ///
@@ -54,7 +53,8 @@ mlir::FailureOr<llvm::SmallVector<PrecisionChoice>> choosePrecision(nn::ModelOp 
 bool canOverride(mlir::Operation &op);
 
 /// Whether the override is about this op, by its kind and its names: the path of the instance it is
-/// in, and those of the parameters among its operands.
+/// in ("h.0.attn"), that with its kind ("h.0.attn.matmul"), and those of the parameters among its
+/// operands.
 bool matchesOverride(mlir::Operation &op, train::OverrideAttr entry);
 
 } // namespace descent

@@ -1,6 +1,6 @@
 // Overrides by kind and by name, the last match wins; a mask constant that f16 cannot hold keeps its op in f32, and so does an epsilon that would become zero
 // or lose its bits; one that it can hold becomes f16.
-// RUN: descent-opt --inline-modules --insert-precision-casts %s | FileCheck %s
+// RUN: descent-opt --inline-modules --insert-precision-casts --split-input-file %s | FileCheck %s
 
 module attributes {train.compute = f16, train.overrides = [
     #train.override<op = "matmul", match = "head*", type = f32>,
@@ -37,5 +37,27 @@ module attributes {train.compute = f16, train.overrides = [
     %4 = nn.instantiate @linear as "head" (%3) : (tensor<5x6xf32>) -> tensor<5x6xf32>
     %sum, %weight = nn.mse %4, %t : tensor<5x6xf32>, tensor<5x6xf32>
     nn.loss %sum, %weight, %4 : tensor<5x6xf32>
+  }
+}
+
+// -----
+
+// `inner.*` holds what stands right in the instance, and `*.neg` every op of that kind.
+module attributes {train.compute = bf16, train.overrides = [
+    #train.override<op = "", match = "inner.*", type = f16>, #train.override<op = "", match = "*.neg", type = f32>]} {
+  nn.module @part(%x: tensor<5x6xf32>) -> tensor<5x6xf32> {
+    %y = nn.relu %x : tensor<5x6xf32>
+    %z = nn.neg %y : tensor<5x6xf32>
+    nn.return %z : tensor<5x6xf32>
+  }
+  // CHECK-LABEL: nn.model @paths
+  nn.model @paths(%x: tensor<5x6xf32> {nn.role = "data"}, %t: tensor<5x6xf32> {nn.role = "target"}) {
+    // CHECK: nn.relu %{{.*}} : tensor<5x6xf16>
+    // CHECK: nn.neg %{{.*}} : tensor<5x6xf32>
+    %0 = nn.instantiate @part as "inner" (%x) : (tensor<5x6xf32>) -> tensor<5x6xf32>
+    // CHECK: nn.relu %{{.*}} : tensor<5x6xf32>
+    %1 = nn.relu %0 : tensor<5x6xf32>
+    %sum, %weight = nn.mse %1, %t : tensor<5x6xf32>, tensor<5x6xf32>
+    nn.loss %sum, %weight, %1 : tensor<5x6xf32>
   }
 }
