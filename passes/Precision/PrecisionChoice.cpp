@@ -168,10 +168,12 @@ static bool isSplat(Value value) {
 PrecisionChoice Chooser::byOperands(Operation &op) {
   Type widest;
   SmallVector<Value> constants;
+  unsigned floats = 0;
   for (Value operand : op.getOperands()) {
     Type type = typeOf(operand);
     if (!type)
       continue;
+    ++floats;
     if (isSplat(operand)) {
       constants.push_back(operand);
       continue;
@@ -187,7 +189,7 @@ PrecisionChoice Chooser::byOperands(Operation &op) {
   for (Value constant : constants)
     if (!fits(constant, widest))
       return all(op, f32, "a constant does not fit the narrow type");
-  return all(op, widest, op.getNumOperands() == 1 ? "as its input" : "widest operand");
+  return all(op, widest, floats == 1 ? "as its input" : "widest operand");
 }
 
 PrecisionChoice Chooser::byClass(PrecisionOp precision) {
