@@ -99,7 +99,8 @@ Found barrier(StringRef name) {
   } else if (!name.consume_front("sync.")) {
     return std::nullopt;
   }
-  name.consume_front("aligned.");
+  if (name.consume_front("aligned."))
+    kind |= DESCENT_BARRIER_ALIGNED;
   bool counted = name == "count";
   if (!counted && name != "all")
     return std::nullopt;

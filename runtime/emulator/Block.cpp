@@ -237,7 +237,8 @@ std::string Block::whoWaits() const {
 //===-------------------------------------------------------------------------------------------===//
 
 void Block::barrier(uint64_t *slots, const Site *site) {
-  uint64_t kind = slots[0], id = slots[1], wanted = slots[2];
+  uint64_t kind = slots[0] & 7, id = slots[1], wanted = slots[2];
+  bool aligned = slots[0] & DESCENT_BARRIER_ALIGNED;
   bool predicate = slots[3] & 1, whole = wanted == 0;
   if (id >= barriers.size())
     fail(Check::Operand, site, fmt::format("there is no barrier {}", id), "",
@@ -256,12 +257,21 @@ void Block::barrier(uint64_t *slots, const Site *site) {
            fmt::format("divergent barrier: {} of {} threads have exited", count - alive, count), "",
            "let all threads of the block reach every barrier: no return before the last one");
     for (const Barrier &other : barriers)
-      if (other.whole && other.expected && other.site != site)
+      if (aligned && other.whole && other.expected && other.site != site)
         fail(Check::Divergence, site,
              "divergent barrier: threads of one block wait at different barriers",
              fmt::format("  thread {} and {} others are at\n  {}", threadText(other.waiting[0]),
                          other.waiting.size() - 1, siteText(other.site)),
              "move the barrier out of the condition that separates the threads");
+  }
+  for (uint32_t lane = 0; aligned && lane < 32 && running->warp() * 32 + lane < count; ++lane) {
+    const Thread &other = threads[running->warp() * 32 + lane];
+    if (other.wait == Wait::Barrier && other.site != site)
+      fail(Check::Divergence, site,
+           "divergent barrier: lanes of one warp are at different barriers",
+           fmt::format("  thread {} is at\n  {}", threadText(other.index), siteText(other.site)),
+           "all threads of a warp execute an aligned barrier together; move it out of the "
+           "condition");
   }
   if (!barrier.expected) {
     barrier = Barrier();
@@ -306,7 +316,7 @@ void Block::complete(Barrier &barrier) {
     std::reverse(waiting.begin(), waiting.end());
   for (uint32_t thread : waiting) {
     uint64_t *slots = threads[thread].slots;
-    switch (slots[0]) {
+    switch (slots[0] & 7) {
     case DESCENT_BARRIER_AND:
       slots[0] = barrier.all;
       break;

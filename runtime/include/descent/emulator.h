@@ -85,7 +85,8 @@ enum {
   DESCENT_BARRIER_ARRIVE = 1,
   DESCENT_BARRIER_AND = 2,
   DESCENT_BARRIER_OR = 3,
-  DESCENT_BARRIER_POPC = 4
+  DESCENT_BARRIER_POPC = 4,
+  DESCENT_BARRIER_ALIGNED = 8 /* added: all threads of a warp execute the same instruction */
 };
 /* Kinds of descent_emulate_shuffle, _vote, _match and _redux, in slot 0; then PTX's operands. */
 enum { DESCENT_SHUFFLE_UP, DESCENT_SHUFFLE_DOWN, DESCENT_SHUFFLE_XOR, DESCENT_SHUFFLE_INDEX };

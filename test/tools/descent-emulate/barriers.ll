@@ -16,6 +16,12 @@
 ; MANY: error: a barrier of 96 threads in a block of 64
 ; RUN: descent-emulate %s --kernel number --grid 1 --block 64 --arg i32:15 --arg i32:32
 
+; barrier.sync may stand at several places; its aligned form may not, at least not inside a warp.
+; RUN: descent-emulate %s --kernel places --grid 1 --block 64
+; RUN: sed -e 's/barrier.cta.sync.count/barrier.cta.sync.aligned.count/' %s > %t.ll
+; RUN: not descent-emulate %t.ll --kernel places --grid 1 --block 64 2>&1 | FileCheck %s --check-prefix=PLACES
+; PLACES: error: divergent barrier: lanes of one warp are at different barriers
+
 @buffer = internal addrspace(3) global [32 x i32] undef, align 4
 
 ; The first warp writes, the second reads.
@@ -57,5 +63,18 @@ end:
 
 define ptx_kernel void @number(i32 %id, i32 %count) {
   call void @llvm.nvvm.barrier.cta.sync.count(i32 %id, i32 %count)
+  ret void
+}
+
+; Even lanes at one barrier instruction, odd ones at another, of the same barrier.
+define ptx_kernel void @places() {
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %odd = trunc i32 %t to i1
+  br i1 %odd, label %one, label %other
+one:
+  call void @llvm.nvvm.barrier.cta.sync.count(i32 1, i32 64)
+  ret void
+other:
+  call void @llvm.nvvm.barrier.cta.sync.count(i32 1, i32 64)
   ret void
 }
