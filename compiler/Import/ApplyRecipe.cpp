@@ -117,6 +117,16 @@ void applyRecipe(ModuleOp module, const Recipe &recipe) {
     module->setAttr("train.groups", builder.getArrayAttr(groups));
 }
 
+/// An error at a place of the recipe, "recipe.toml:12:1", or at what the command line set.
+static InFlightDiagnostic errorAt(MLIRContext *context, StringRef where) {
+  auto [rest, column] = where.rsplit(':');
+  auto [file, line] = rest.rsplit(':');
+  unsigned lineNumber, columnNumber;
+  if (!line.getAsInteger(10, lineNumber) && !column.getAsInteger(10, columnNumber))
+    return emitError(FileLineColLoc::get(context, file, lineNumber, columnNumber));
+  return std::move(emitError(UnknownLoc::get(context)) << where << ": ");
+}
+
 LogicalResult checkOverrides(ModuleOp module, const Recipe &recipe) {
   llvm::SetVector<StringRef> kinds, names;
   std::vector<Operation *> ops;
@@ -132,7 +142,7 @@ LogicalResult checkOverrides(ModuleOp module, const Recipe &recipe) {
   bool allMatch = true;
   auto error = [&](const PrecisionOverride &one) {
     allMatch = false;
-    return emitError(UnknownLoc::get(module.getContext())) << one.where << ": precision override ";
+    return std::move(errorAt(module.getContext(), one.where) << "precision override ");
   };
   for (const PrecisionOverride &one : recipe.precision.overrides) {
     if (!one.op.empty() && !kinds.contains(one.op)) {
@@ -168,9 +178,8 @@ LogicalResult freezeParameters(ModuleOp module, const Recipe &recipe) {
       if (llvm::any_of(
               names, [&](const std::string &name) { return train::matchesPattern(name, pattern); }))
         continue;
-      InFlightDiagnostic error = emitError(UnknownLoc::get(module.getContext()))
-                                 << group.where << ": optimizer group '" << pattern
-                                 << "' matches no parameter; the model has ";
+      InFlightDiagnostic error = errorAt(module.getContext(), group.where);
+      error << "optimizer group '" << pattern << "' matches no parameter; the model has ";
       llvm::interleaveComma(names, error);
       allMatch = false;
     }

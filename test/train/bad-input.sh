@@ -34,10 +34,10 @@ done
 cp gpt/model.mlir bad/
 { cat gpt/recipe.toml; printf '\n[precision]\ncompute = "bf16"\n[[precision.override]]\nmatch = "h.7.*"\ntype = "fp32"\n'; } >bad/recipe.toml
 line=$(wc -l <gpt/recipe.toml)
-refuse 1 "recipe.toml:$((line + 4)):1: precision override in 'h\.7\.\*' matches no op.*h\.0\.attn.*wte" descent compile bad -o x
+refuse 1 "recipe.toml:$((line + 4)):1: error: precision override in 'h\.7\.\*' matches no op.*h\.0\.attn.*wte" descent compile bad -o x
 refuse 1 "h\.7\.\*.*matches no" descent plan bad
 sed -i 's/^match = "h.7.*/op = "matmull"/' bad/recipe.toml
-refuse 1 "recipe.toml:$((line + 4)):1: precision override of op 'matmull' matches no op; the model has .*matmul" descent compile bad -o x
+refuse 1 "recipe.toml:$((line + 4)):1: error: precision override of op 'matmull' matches no op; the model has .*matmul" descent compile bad -o x
 sed -i 's/^op = "matmull"/op = "softmax"\nmatch = "wte"/' bad/recipe.toml
 refuse 1 "of op 'softmax' matches no op" descent compile bad -o x
 refuse 1 'cpu|haswell' descent compile gpt -o x --cpu pentium
