@@ -271,6 +271,8 @@ private:
     std::string digits = hasIndex ? table.substr(name.size() + 1) : "";
     size_t index = 0;
     auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    if (list.empty())
+      return error(where, "the recipe has no [[" + name + "]] to change; write one into the file");
     if (digits.empty() || parsed.ec != std::errc() || *parsed.ptr != 0 || index >= list.size())
       return error(where, "the recipe has " + std::to_string(list.size()) + " " + noun +
                               "; name one as " + name + ".0." + key);

@@ -258,12 +258,12 @@ TEST(Recipe, RefusedOverrides) {
   set("batch.sise=3", {"did you mean batch.size?"});
   set("bach.size=3", {"did you mean [batch]?"});
   set("optimizer.kind=adamv", {"did you mean 'adamw'?"});
-  set("optimizer.group.0.lr_scale=2", {"0 optimizer groups"});
+  set("optimizer.group.0.lr_scale=2", {"no [[optimizer.group]] to change"});
   set("optimizer.group=2", {"unknown key optimizer.group"});
   set("precision.compute=int8", {"unknown precision.compute 'int8'", "tf32"});
   set("precision.loss_scale=fast", {"'fast'", "none, dynamic or a finite number of at least 1"});
   set("precision.loss_scale=64", {"precision.compute is 'fp32'"});
-  set("precision.override.0.type=fp32", {"0 precision overrides", "precision.override.0.type"});
+  set("precision.override.0.type=fp32", {"no [[precision.override]] to change", "precision.override.0.type"});
   set("precision.override=2", {"unknown key precision.override"});
   set("optimizer.momentum=0.9", {"kind 'sgd' only"});
 }
