@@ -263,7 +263,7 @@ TEST(Recipe, RefusedOverrides) {
   set("precision.compute=int8", {"unknown precision.compute 'int8'", "tf32"});
   set("precision.loss_scale=fast", {"'fast'", "none, dynamic or a finite number of at least 1"});
   set("precision.loss_scale=64", {"precision.compute is 'fp32'"});
-  set("precision.override.0.type=fp32", {"no [[precision.override]] to change", "precision.override.0.type"});
+  set("precision.override.0.type=fp32", {"no [[precision.override]] to change"});
   set("precision.override=2", {"unknown key precision.override"});
   set("optimizer.momentum=0.9", {"kind 'sgd' only"});
 }
