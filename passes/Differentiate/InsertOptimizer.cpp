@@ -17,6 +17,7 @@
 
 #include "dialects/Train/ScalarMath.h"
 #include "dialects/Train/Train.h"
+#include "passes/Differentiate/SymbolNames.h"
 #include "passes/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -49,7 +50,7 @@ struct InsertOptimizer : descent::impl::InsertOptimizerBase<InsertOptimizer> {
 private:
   LogicalResult readRecipe();
   LogicalResult sortIntoGroups(train::FuncOp step);
-  void declareStates();
+  LogicalResult declareStates();
   void buildUpdate(train::FuncOp step);
 
   train::OptimizerAttrInterface optimizer;
@@ -123,19 +124,27 @@ LogicalResult InsertOptimizer::sortIntoGroups(train::FuncOp step) {
   return success();
 }
 
-void InsertOptimizer::declareStates() {
+LogicalResult InsertOptimizer::declareStates() {
   OpBuilder builder(&getContext());
   auto module = getOperation();
   auto firstFunction = *module.getOps<train::FuncOp>().begin();
   builder.setInsertionPoint(firstFunction);
   for (auto &[name, group] : sorted)
     for (train::ParameterOp parameter : group.parameters)
-      for (StringRef state : optimizer.getStateNames())
-        train::StateOp::create(
-            builder, parameter.getLoc(), (parameter.getSymName() + "." + state).str(),
-            FlatSymbolRefAttr::get(parameter.getSymNameAttr()), parameter.getType(), APFloat(0.0));
+      for (StringRef state : optimizer.getStateNames()) {
+        std::string stateName = (parameter.getSymName() + "." + state).str();
+        if (failed(checkNameIsFree(module, stateName,
+                                   ("the state of '" + parameter.getSymName() + "'").str())))
+          return failure();
+        train::StateOp::create(builder, parameter.getLoc(), stateName,
+                               FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
+                               parameter.getType(), APFloat(0.0));
+      }
+  if (failed(checkNameIsFree(module, countName, "the number of updates")))
+    return failure();
   train::StateOp::create(builder, module.getLoc(), countName, FlatSymbolRefAttr(),
                          RankedTensorType::get({}, builder.getI64Type()), APFloat(0.0));
+  return success();
 }
 
 void InsertOptimizer::buildUpdate(train::FuncOp step) {
@@ -217,6 +226,7 @@ void InsertOptimizer::runOnOperation() {
     step.emitError("has no train.gradient: nothing to train");
     return signalPassFailure();
   }
-  declareStates();
+  if (failed(declareStates()))
+    return signalPassFailure();
   buildUpdate(step);
 }

@@ -21,6 +21,7 @@
 
 #include "dialects/Train/ScalarMath.h"
 #include "dialects/Train/Train.h"
+#include "passes/Differentiate/SymbolNames.h"
 #include "passes/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -40,6 +41,7 @@ struct LowerUpdates : descent::impl::LowerUpdatesBase<LowerUpdates> {
   void runOnOperation() override;
 
 private:
+  LogicalResult checkSlabNames();
   void lowerCommit(train::CommitOp commit);
   /// Where the members of a group stand in each of its slabs.
   struct Layout {
@@ -150,6 +152,30 @@ Value LowerUpdates::narrow(OpBuilder &builder, Location loc, Value value, Ranked
   return nn::RoundStochasticallyOp::create(builder, loc, value, random, element);
 }
 
+static std::string workingName(train::UpdateOp update, Type element) {
+  std::string suffix;
+  llvm::raw_string_ostream(suffix) << "working." << element;
+  return slabName(update, suffix);
+}
+
+/// A parameter may be named like a slab.
+LogicalResult LowerUpdates::checkSlabNames() {
+  WalkResult walk = getOperation().walk([&](train::UpdateOp update) {
+    SmallVector<std::string> names{slabName(update, "parameters"), slabName(update, "gradients")};
+    auto optimizer = cast<train::OptimizerAttrInterface>(update.getOptimizer());
+    for (StringRef state : optimizer.getStateNames())
+      names.push_back(slabName(update, state));
+    for (auto copy : getOperation().getOps<train::WorkingCopyOp>())
+      names.push_back(workingName(update, copy.getTensorType().getElementType()));
+    for (const std::string &name : names)
+      if (failed(checkNameIsFree(getOperation(), name,
+                                 ("a slab of the group '" + update.getGroup() + "'").str())))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 /// One slab for each type that working copies of the group have, laid out like the group's others.
 /// What belongs to parameters without a copy is rounded along and read by nobody.
 void LowerUpdates::declareWorkingCopies(train::UpdateOp update) {
@@ -163,8 +189,6 @@ void LowerUpdates::declareWorkingCopies(train::UpdateOp update) {
             {FlatSymbolRefAttr::get(copy.getSymNameAttr()), offset});
   OpBuilder builder(update->getParentOfType<train::FuncOp>());
   for (auto &[element, copies] : byType) {
-    std::string suffix;
-    llvm::raw_string_ostream(suffix) << "working." << element;
     SmallVector<Attribute> members;
     SmallVector<int64_t> offsets;
     for (auto [member, offset] : copies) {
@@ -172,7 +196,7 @@ void LowerUpdates::declareWorkingCopies(train::UpdateOp update) {
       offsets.push_back(offset);
     }
     auto type = RankedTensorType::get(layout.type.getShape(), element);
-    std::string name = slabName(update, suffix);
+    std::string name = workingName(update, element);
     train::SlabOp::create(builder, update.getLoc(), name, "working", builder.getArrayAttr(members),
                           offsets, type);
     workingSlabs.push_back(
@@ -367,6 +391,8 @@ void LowerUpdates::runOnOperation() {
   roundings = 0;
   auto storage = getOperation()->getAttrOfType<train::StorageAttr>("train.storage");
   stochastic = storage && storage.getStochastic();
+  if (failed(checkSlabNames()))
+    return signalPassFailure();
   for (auto function : getOperation().getOps<train::FuncOp>())
     for (auto commit : llvm::make_early_inc_range(function.getBody().getOps<train::CommitOp>()))
       lowerCommit(commit);

@@ -23,6 +23,7 @@
 
 #include "dialects/Train/ScalarMath.h"
 #include "dialects/Train/Train.h"
+#include "passes/Differentiate/SymbolNames.h"
 #include "passes/Passes.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -143,6 +144,9 @@ void InsertLossScaling::keepBooks(train::CommitOp commit, Value scale, Value fin
 }
 
 LogicalResult InsertLossScaling::scale(train::FuncOp step, train::SeedOp seed, Attribute wanted) {
+  for (StringRef name : {scaleName, cleanName, skippedName})
+    if (failed(checkNameIsFree(getOperation(), name, "a state of the loss scale")))
+      return failure();
   auto finites = step.getBody().getOps<train::AllFiniteOp>();
   auto commits = step.getBody().getOps<train::CommitOp>();
   if (!llvm::hasSingleElement(finites) || !llvm::hasSingleElement(commits))

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Train/Train.h"
+#include "passes/Differentiate/SymbolNames.h"
 #include "passes/Passes.h"
 
 namespace descent {
@@ -50,7 +51,10 @@ void KeepWorkingCopies::runOnOperation() {
         continue;
       }
       std::string name = (parameter.getSymName() + "." + typeName(type.getElementType())).str();
-      if (!module.lookupSymbol(name)) {
+      if (!module.lookupSymbol<train::WorkingCopyOp>(name)) {
+        if (failed(checkNameIsFree(module, name,
+                                   ("the working copy of '" + parameter.getSymName() + "'").str())))
+          return signalPassFailure();
         OpBuilder builder(&getContext());
         builder.setInsertionPointAfter(parameter);
         train::WorkingCopyOp::create(builder, parameter.getLoc(), name, parameter.getSymName(),

@@ -23,6 +23,7 @@
 #include "dialects/NN/NNGraph.h"
 #include "dialects/Train/ScalarMath.h"
 #include "dialects/Train/Train.h"
+#include "passes/Differentiate/SymbolNames.h"
 #include "passes/Passes.h"
 #include "passes/Precision/PrecisionChoice.h"
 
@@ -241,6 +242,8 @@ void QuantizeProducts::runOnOperation() {
     step.emitError("quantize-products needs one train.commit in @step; run insert-optimizer first");
     return signalPassFailure();
   }
+  if (failed(checkNameIsFree(module, historyName, "the state of the fp8 scales")))
+    return signalPassFailure();
   train::CommitOp commit = *commits.begin();
   OpBuilder builder(step);
   auto type = RankedTensorType::get({training.size(), recipe.getHistory()}, builder.getF32Type());
