@@ -1,6 +1,7 @@
 # Sourced by the scripts of this folder: trains the hand-written programs in a folder of its own. BIN, LIB and TMP come from ctest.
 set -u
 BIN=${BIN:-$PWD/build/bin} LIB=${LIB:-$PWD/build/lib} TMP=${TMP:-${TMPDIR:-/tmp}/descent-runtime}
+scripts=$(cd "$(dirname "$0")" && pwd)
 work="$TMP/$(basename "$0" .sh)"
 rm -rf "$work" && mkdir -p "$work" && cd "$work" || exit 1
 fail() { echo "FAIL: $*"; exit 1; }

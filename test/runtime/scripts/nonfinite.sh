@@ -4,18 +4,8 @@
 command -v python3 >/dev/null || skip "python3 writes the arrays"
 # data.npz: 24 samples. huge.npz: targets whose gradients overflow until the scale has fallen. beyond.npz: targets whose loss
 # overflows. bad.npz: a NaN in input x of sample 11.
-python3 - <<'P2' || fail "writing arrays"
-import io, random, struct, zipfile
-random.seed(1)
-xs = [[random.gauss(0, 1) for _ in range(3)] for _ in range(24)]
-ys = [[2 * x[0] - x[1] + 0.5 * x[2] + 3] for x in xs]
-def npy(rows):
-    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }" % (len(rows), len(rows[0]))
-    header += ' ' * (-(len(header) + 11) % 64) + '\n'
-    return b'\x93NUMPY\x01\x00' + struct.pack('<H', len(header)) + header.encode() + b''.join(struct.pack('<f', v) for r in rows for v in r)
-def write(name, xs, ys):
-    with zipfile.ZipFile(name, 'w') as z:
-        z.writestr('inputs.npy', npy(xs)); z.writestr('targets.npy', npy(ys))
+PYTHONPATH="$scripts" PYTHONDONTWRITEBYTECODE=1 python3 - <<'P2' || fail "writing arrays"
+from arrays import *
 write('data.npz', xs, ys)
 write('huge.npz', xs, [[y[0] * 1e17] for y in ys])
 write('beyond.npz', xs, [[1e25]] * 24)
