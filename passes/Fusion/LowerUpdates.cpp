@@ -41,7 +41,7 @@ struct LowerUpdates : descent::impl::LowerUpdatesBase<LowerUpdates> {
   void runOnOperation() override;
 
 private:
-  LogicalResult checkSlabNames();
+  LogicalResult checkUpdates();
   void lowerCommit(train::CommitOp commit);
   /// Where the members of a group stand in each of its slabs.
   struct Layout {
@@ -62,11 +62,11 @@ private:
   };
   /// Declares the slabs of one update as well.
   Gradients packGradients(OpBuilder &builder, train::UpdateOp update);
-  void declareSlab(train::UpdateOp update, StringRef name, StringRef category, ArrayAttr members,
-                   RankedTensorType type);
+  void declareSlab(train::UpdateOp update, const Layout &layout, StringRef name, StringRef category,
+                   ArrayAttr members, RankedTensorType type);
   ArrayAttr stateMembers(train::UpdateOp update, StringRef state);
   Value narrow(OpBuilder &builder, Location loc, Value value, RankedTensorType type);
-  void declareWorkingCopies(train::UpdateOp update);
+  void declareWorkingCopies(train::UpdateOp update, const Layout &layout);
   void lowerUpdate(OpBuilder &builder, train::UpdateOp update, Gradients gradients,
                    Value condition);
   void lowerCheck(train::AllFiniteOp check, ArrayRef<Value> packed);
@@ -117,10 +117,9 @@ RankedTensorType LowerUpdates::slabType(const Layout &layout, ArrayAttr members)
   return RankedTensorType::get(layout.type.getShape(), member.getElementType());
 }
 
-void LowerUpdates::declareSlab(train::UpdateOp update, StringRef name, StringRef category,
-                               ArrayAttr members, RankedTensorType type) {
+void LowerUpdates::declareSlab(train::UpdateOp update, const Layout &layout, StringRef name,
+                               StringRef category, ArrayAttr members, RankedTensorType type) {
   OpBuilder builder(update->getParentOfType<train::FuncOp>());
-  Layout layout = layOut(update);
   train::SlabOp::create(builder, update.getLoc(), name, category, members, layout.offsets, type);
   ++slabs;
   padding +=
@@ -158,9 +157,24 @@ static std::string workingName(train::UpdateOp update, Type element) {
   return slabName(update, suffix);
 }
 
-/// A parameter may be named like a slab.
-LogicalResult LowerUpdates::checkSlabNames() {
+/// The gradient that a value of the update's is the unscaled form of, and the factor; null if it is
+/// not scaled.
+static std::pair<Value, Value> scaledForm(Value gradient) {
+  if (auto unscale = gradient.getDefiningOp<train::UnscaleOp>())
+    return {unscale.getGradient(), unscale.getFactor()};
+  return {gradient, Value()};
+}
+
+/// What the verifiers of single ops cannot see: parameters named like slabs, and gradients of one
+/// group under several scales, whose slab could not be unscaled as a whole.
+LogicalResult LowerUpdates::checkUpdates() {
   WalkResult walk = getOperation().walk([&](train::UpdateOp update) {
+    auto factorOf = [](Value gradient) { return scaledForm(gradient).second; };
+    if (!llvm::all_equal(llvm::map_range(update.getGradients(), factorOf))) {
+      update.emitOpError("has gradients unscaled by different factors; insert-loss-scaling gives "
+                         "all gradients of a step one");
+      return WalkResult::interrupt();
+    }
     SmallVector<std::string> names{slabName(update, "parameters"), slabName(update, "gradients")};
     auto optimizer = cast<train::OptimizerAttrInterface>(update.getOptimizer());
     for (StringRef state : optimizer.getStateNames())
@@ -178,8 +192,7 @@ LogicalResult LowerUpdates::checkSlabNames() {
 
 /// One slab for each type that working copies of the group have, laid out like the group's others.
 /// What belongs to parameters without a copy is rounded along and read by nobody.
-void LowerUpdates::declareWorkingCopies(train::UpdateOp update) {
-  Layout layout = layOut(update);
+void LowerUpdates::declareWorkingCopies(train::UpdateOp update, const Layout &layout) {
   llvm::MapVector<Type, SmallVector<std::pair<Attribute, int64_t>>> byType;
   for (auto copy : getOperation().getOps<train::WorkingCopyOp>())
     for (auto [parameter, offset] :
@@ -205,23 +218,15 @@ void LowerUpdates::declareWorkingCopies(train::UpdateOp update) {
   }
 }
 
-/// The gradient that a value of the update's is the unscaled form of, and the factor; null if it is
-/// not scaled.
-static std::pair<Value, Value> scaledForm(Value gradient) {
-  if (auto unscale = gradient.getDefiningOp<train::UnscaleOp>())
-    return {unscale.getGradient(), unscale.getFactor()};
-  return {gradient, Value()};
-}
-
 LowerUpdates::Gradients LowerUpdates::packGradients(OpBuilder &builder, train::UpdateOp update) {
   auto optimizer = cast<train::OptimizerAttrInterface>(update.getOptimizer());
   Layout layout = layOut(update);
   auto declare = [&](StringRef what, StringRef category, ArrayAttr members, RankedTensorType type) {
-    declareSlab(update, slabName(update, what), category, members, type);
+    declareSlab(update, layout, slabName(update, what), category, members, type);
   };
   ArrayAttr parameters = update.getParametersAttr();
   declare("parameters", "parameters", parameters, slabType(layout, parameters));
-  declareWorkingCopies(update);
+  declareWorkingCopies(update, layout);
   declare("gradients", "gradients", parameters, layout.type);
   for (StringRef state : optimizer.getStateNames()) {
     ArrayAttr members = stateMembers(update, state);
@@ -232,9 +237,9 @@ LowerUpdates::Gradients LowerUpdates::packGradients(OpBuilder &builder, train::U
   for (Value gradient : update.getGradients()) {
     auto [scaled, own] = scaledForm(gradient);
     gradients.push_back(scaled);
-    factor = own; // insert-loss-scaling has one for all
+    factor = own; // checkUpdates: the same for all
   }
-  Value packed = train::PackOp::create(builder, update.getLoc(), layOut(update).type,
+  Value packed = train::PackOp::create(builder, update.getLoc(), layout.type,
                                        slabName(update, "gradients"), gradients);
   return {packed, factor};
 }
@@ -391,7 +396,7 @@ void LowerUpdates::runOnOperation() {
   roundings = 0;
   auto storage = getOperation()->getAttrOfType<train::StorageAttr>("train.storage");
   stochastic = storage && storage.getStochastic();
-  if (failed(checkSlabNames()))
+  if (failed(checkUpdates()))
     return signalPassFailure();
   for (auto function : getOperation().getOps<train::FuncOp>())
     for (auto commit : llvm::make_early_inc_range(function.getBody().getOps<train::CommitOp>()))

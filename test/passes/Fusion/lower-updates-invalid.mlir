@@ -1,4 +1,4 @@
-// The pass itself refuses nothing; what it could not lower is refused by the ops.
+// Most of what the pass could not lower is refused by the ops; gradients of one group under several factors it refuses itself.
 // RUN: descent-opt --lower-updates --split-input-file --verify-diagnostics %s
 
 module {
@@ -45,4 +45,19 @@ module {
     %0 = train.read @nowhere : tensor<f32>
     train.return ["s"] %s : tensor<f32>
   }
+}
+
+// -----
+
+// One slab cannot be unscaled by two factors.
+train.parameter @w : tensor<4xf32> {init = #nn.constant<1.0>}
+train.parameter @v : tensor<4xf32> {init = #nn.constant<1.0>}
+train.func @step(%dw: tensor<4xf32>, %dv: tensor<4xf32>, %f: tensor<f32>, %g: tensor<f32>, %ok: tensor<i1>) {
+  %0 = train.unscale %dw by %f : tensor<4xf32>
+  %1 = train.unscale %dv by %g : tensor<4xf32>
+  train.commit if %ok : tensor<i1> {
+    // expected-error@+1 {{'train.update' op has gradients unscaled by different factors; insert-loss-scaling gives all gradients of a step one}}
+    train.update "a" [@w, @v] with (%0, %1) scale %f rate %f count %f by #train.sgd<momentum = 0.0, nesterov = false> decay 0.0 : tensor<4xf32>, tensor<4xf32>
+  }
+  train.return []
 }
