@@ -8,6 +8,7 @@
 
 #include "compiler/Target/EmitProgram.h"
 #include "dialects/Exec/Exec.h"
+#include "dialects/Train/StateNames.h"
 #include "dialects/Train/Train.h"
 #include "passes/Codegen/KernelFunction.h"
 #include "passes/Precision/PrecisionChoice.h"
@@ -132,9 +133,10 @@ static void readKept(Plan &plan, ModuleOp schedule) {
     if (category.starts_with("slab."))
       slabs[{category, storage.getTensorType().getElementType()}] += bytes;
     else if (category == "optimizer" && !storage->hasAttr("parameter")) {
-      if (name == "loss_scale" || name == "clean_steps" || name == "skipped_steps")
+      if (llvm::is_contained(
+              {train::lossScaleState, train::cleanStepsState, train::skippedStepsState}, name))
         scaling += bytes;
-      else if (name == "amax_history")
+      else if (name == train::amaxHistoryState)
         history += bytes;
     }
   }

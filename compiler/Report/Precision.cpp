@@ -13,6 +13,7 @@
 
 #include "compiler/Reference/StepReference.h"
 #include "dialects/NN/NN.h"
+#include "dialects/Train/StateNames.h"
 #include "dialects/Train/Train.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -127,7 +128,7 @@ static Tensor meanLoss(StepResult &result) {
 /// Delayed fp8 scales come from the steps before; the first step has none, and says little about
 /// the others.
 static LogicalResult fillHistory(Runner &runner, ModuleOp module, StepInputs &inputs) {
-  constexpr StringLiteral history = "amax_history";
+  constexpr StringLiteral history = train::amaxHistoryState;
   if (!module.lookupSymbol<train::StateOp>(history))
     return success();
   runner.addRun();
@@ -149,7 +150,7 @@ static FailureOr<StepResult> runRecipe(Runner &runner, ModuleOp module, StepInpu
     return failure();
   while (true) {
     if (precision.scalesDynamically())
-      inputs.values["loss_scale"] = Tensor({}, report.scaleUsed);
+      inputs.values[train::lossScaleState.str()] = Tensor({}, report.scaleUsed);
     FailureOr<StepResult> result = runner.run(module, inputs, Arithmetic::Rounded);
     if (failed(result) || !precision.scalesDynamically() || areFinite(result->gradients) ||
         report.scaleUsed <= precision.scaleFloor)
@@ -232,7 +233,7 @@ FailureOr<PrecisionReport> analysePrecision(MLIRContext &context, const CompileO
       return failure();
     StepInputs scaled = inputs;
     if (precision.scalesDynamically())
-      scaled.values["loss_scale"] = Tensor({}, report.scaleUsed);
+      scaled.values[train::lossScaleState.str()] = Tensor({}, report.scaleUsed);
     if (failed(fillHistory(runner, *allModule, scaled)))
       return failure();
     cast = runner.run(*allModule, scaled, Arithmetic::Rounded);

@@ -15,6 +15,7 @@
 #include "compiler/Target/CpuCodegen.h"
 #include "compiler/Version.h"
 #include "dialects/Exec/Exec.h"
+#include "dialects/Train/StateNames.h"
 #include "passes/Codegen/KernelFunction.h"
 #include "passes/Schedule/Lifetimes.h"
 #include "runtime/include/descent/abi.h"
@@ -25,10 +26,20 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/xxhash.h"
+#include <string_view>
 
 using namespace mlir;
 
 namespace descent {
+
+// The runtime finds these states by the names of the ABI.
+static constexpr bool isNamed(llvm::StringLiteral state, std::string_view name) {
+  return std::string_view(state.data(), state.size()) == name;
+}
+static_assert(isNamed(train::updatesState, DESCENT_UPDATES_STATE) &&
+              isNamed(train::lossScaleState, DESCENT_LOSS_SCALE_STATE) &&
+              isNamed(train::cleanStepsState, DESCENT_CLEAN_STEPS_STATE) &&
+              isNamed(train::skippedStepsState, DESCENT_SKIPPED_STEPS_STATE));
 
 KernelCost costOf(Operation *operation) {
   auto kernel = cast<exec::KernelOp>(operation);

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Train/ScalarMath.h"
+#include "dialects/Train/StateNames.h"
 #include "dialects/Train/Train.h"
 #include "passes/Differentiate/SymbolNames.h"
 #include "passes/Passes.h"
@@ -33,9 +34,6 @@ using namespace mlir;
 using namespace descent;
 
 namespace {
-
-/// The state that counts committed updates; the ABI knows it by this name (DESCENT_UPDATES_STATE).
-constexpr StringLiteral countName = "updates";
 
 /// Parameters updated with the same settings.
 struct Group {
@@ -140,9 +138,9 @@ LogicalResult InsertOptimizer::declareStates() {
                                FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
                                parameter.getType(), APFloat(0.0));
       }
-  if (failed(checkNameIsFree(module, countName, "the number of updates")))
+  if (failed(checkNameIsFree(module, train::updatesState, "the number of updates")))
     return failure();
-  train::StateOp::create(builder, module.getLoc(), countName, FlatSymbolRefAttr(),
+  train::StateOp::create(builder, module.getLoc(), train::updatesState, FlatSymbolRefAttr(),
                          RankedTensorType::get({}, builder.getI64Type()), APFloat(0.0));
   return success();
 }
@@ -155,7 +153,7 @@ void InsertOptimizer::buildUpdate(train::FuncOp step) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   auto counter = RankedTensorType::get({}, builder.getI64Type());
 
-  Value done = train::ReadOp::create(builder, loc, counter, countName);
+  Value done = train::ReadOp::create(builder, loc, counter, train::updatesState);
   Value one = nn::ConstantOp::create(builder, loc, DenseElementsAttr::get(counter, int64_t{1}));
   Value next = nn::AddOp::create(builder, loc, done, one);
   Value count = nn::CastOp::create(builder, loc, next, builder.getF32Type());
@@ -200,7 +198,7 @@ void InsertOptimizer::buildUpdate(train::FuncOp step) {
                             scale, groupRate, count, optimizer,
                             builder.getF64FloatAttr(group.weightDecay));
   }
-  train::WriteOp::create(inside, loc, countName, next);
+  train::WriteOp::create(inside, loc, train::updatesState, next);
 
   SmallVector<Value> results(ret.getValues());
   llvm::append_values(results, meanNorm, rate, finite);

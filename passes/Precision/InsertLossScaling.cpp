@@ -22,6 +22,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Train/ScalarMath.h"
+#include "dialects/Train/StateNames.h"
 #include "dialects/Train/Train.h"
 #include "passes/Differentiate/SymbolNames.h"
 #include "passes/Passes.h"
@@ -40,11 +41,6 @@ using namespace mlir;
 using namespace descent;
 
 namespace {
-
-// The names that the ABI knows these states by.
-constexpr StringLiteral scaleName = "loss_scale";
-constexpr StringLiteral cleanName = "clean_steps";
-constexpr StringLiteral skippedName = "skipped_steps";
 
 struct InsertLossScaling : descent::impl::InsertLossScalingBase<InsertLossScaling> {
   void runOnOperation() override;
@@ -115,18 +111,18 @@ void InsertLossScaling::keepBooks(train::CommitOp commit, Value scale, Value fin
   OpBuilder builder(commit);
   train::ScalarMath math(builder, loc);
   Value zero = number(builder, 0), one = number(builder, 1);
-  declareState(skippedName, counter.getElementType(), 0.0);
-  Value skips = train::ReadOp::create(builder, loc, counter, skippedName);
+  declareState(train::skippedStepsState, counter.getElementType(), 0.0);
+  Value skips = train::ReadOp::create(builder, loc, counter, train::skippedStepsState);
   Value moreSkips = math.where(finite, skips, math.add(skips, one));
 
   OpBuilder committed = OpBuilder::atBlockEnd(&commit.getBody().front());
   OpBuilder skipped = OpBuilder::atBlockEnd(&commit.getSkipped().emplaceBlock());
-  train::WriteOp::create(skipped, loc, skippedName, moreSkips);
+  train::WriteOp::create(skipped, loc, train::skippedStepsState, moreSkips);
   if (!dynamic)
     return;
 
-  declareState(cleanName, counter.getElementType(), 0.0);
-  Value clean = train::ReadOp::create(builder, loc, counter, cleanName);
+  declareState(train::cleanStepsState, counter.getElementType(), 0.0);
+  Value clean = train::ReadOp::create(builder, loc, counter, train::cleanStepsState);
   Value next = math.add(clean, one);
   Value due = math.compare(nn::ComparePredicate::ge, next, number(builder, dynamic.getInterval()));
   Value grown = math.mul(scale, math.constant(dynamic.getGrowth()));
@@ -137,14 +133,14 @@ void InsertLossScaling::keepBooks(train::CommitOp commit, Value scale, Value fin
                           math.constant(dynamic.getFloor()));
   Value afterCommit = math.where(due, possible, scale), cleanAfter = math.where(due, zero, next);
   Value afterSkip = math.where(finite, scale, shrunk), cleanSkip = math.where(finite, clean, zero);
-  train::WriteOp::create(committed, loc, scaleName, afterCommit);
-  train::WriteOp::create(committed, loc, cleanName, cleanAfter);
-  train::WriteOp::create(skipped, loc, scaleName, afterSkip);
-  train::WriteOp::create(skipped, loc, cleanName, cleanSkip);
+  train::WriteOp::create(committed, loc, train::lossScaleState, afterCommit);
+  train::WriteOp::create(committed, loc, train::cleanStepsState, cleanAfter);
+  train::WriteOp::create(skipped, loc, train::lossScaleState, afterSkip);
+  train::WriteOp::create(skipped, loc, train::cleanStepsState, cleanSkip);
 }
 
 LogicalResult InsertLossScaling::scale(train::FuncOp step, train::SeedOp seed, Attribute wanted) {
-  for (StringRef name : {scaleName, cleanName, skippedName})
+  for (StringRef name : {train::lossScaleState, train::cleanStepsState, train::skippedStepsState})
     if (failed(checkNameIsFree(getOperation(), name, "a state of the loss scale")))
       return failure();
   auto finites = step.getBody().getOps<train::AllFiniteOp>();
@@ -162,10 +158,10 @@ LogicalResult InsertLossScaling::scale(train::FuncOp step, train::SeedOp seed, A
   Value scale;
   auto dynamic = dyn_cast<train::DynamicScaleAttr>(wanted);
   if (dynamic) {
-    declareState(scaleName, scalar.getElementType(), dynamic.getInitial());
+    declareState(train::lossScaleState, scalar.getElementType(), dynamic.getInitial());
     // The floor holds for a state that was loaded, too. (It also makes the scale a value of the
     // step's own, which can be returned although the state is overwritten.)
-    Value state = train::ReadOp::create(builder, loc, scalar, scaleName);
+    Value state = train::ReadOp::create(builder, loc, scalar, train::lossScaleState);
     train::ScalarMath math(builder, loc);
     scale = math.max(state, math.constant(dynamic.getFloor()));
   } else {

@@ -22,6 +22,7 @@
 
 #include "dialects/NN/NNGraph.h"
 #include "dialects/Train/ScalarMath.h"
+#include "dialects/Train/StateNames.h"
 #include "dialects/Train/Train.h"
 #include "passes/Differentiate/SymbolNames.h"
 #include "passes/Passes.h"
@@ -40,8 +41,6 @@ using namespace mlir;
 using namespace descent;
 
 namespace {
-
-constexpr StringLiteral historyName = "amax_history";
 
 /// Rounds the operands of one function's products.
 class Quantizer {
@@ -165,7 +164,7 @@ void Quantizer::rewrite(int64_t rows) {
   if (isDelayed()) {
     OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
     auto type = RankedTensorType::get({rows, recipe.getHistory()}, builder.getF32Type());
-    history = train::ReadOp::create(builder, function.getLoc(), type, historyName);
+    history = train::ReadOp::create(builder, function.getLoc(), type, train::amaxHistoryState);
     pastMaxima = nn::Graph{builder, function.getLoc()}.max(history, {1});
   }
   for (auto [row, entry] : llvm::enumerate(tensors))
@@ -242,15 +241,15 @@ void QuantizeProducts::runOnOperation() {
     step.emitError("quantize-products needs one train.commit in @step; run insert-optimizer first");
     return signalPassFailure();
   }
-  if (failed(checkNameIsFree(module, historyName, "the state of the fp8 scales")))
+  if (failed(checkNameIsFree(module, train::amaxHistoryState, "the state of the fp8 scales")))
     return signalPassFailure();
   train::CommitOp commit = *commits.begin();
   OpBuilder builder(step);
   auto type = RankedTensorType::get({training.size(), recipe.getHistory()}, builder.getF32Type());
-  train::StateOp::create(builder, module.getLoc(), historyName, FlatSymbolRefAttr(), type,
-                         APFloat(0.0));
+  train::StateOp::create(builder, module.getLoc(), train::amaxHistoryState, FlatSymbolRefAttr(),
+                         type, APFloat(0.0));
   builder.setInsertionPoint(commit);
   Value next = training.shiftedHistory(builder, commit.getLoc());
   OpBuilder inside = OpBuilder::atBlockEnd(&commit.getBody().front());
-  train::WriteOp::create(inside, commit.getLoc(), historyName, next);
+  train::WriteOp::create(inside, commit.getLoc(), train::amaxHistoryState, next);
 }
