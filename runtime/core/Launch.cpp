@@ -65,19 +65,32 @@ static void runTimed(descent_context &context, const descent_kernel &kernel, voi
   auto start = std::chrono::steady_clock::now();
   runTasks(context, kernel, buffers);
   auto end = std::chrono::steady_clock::now();
-  descent_context::KernelTime &time = context.times[&kernel - context.program.kernels];
+  KernelTime &time = context.times[&kernel - context.program.kernels];
   ++time.calls;
   time.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(end - start).count();
+}
+
+static void runKernel(descent_context &context, const descent_kernel &kernel,
+                      void *const *buffers) {
+  if (context.times.empty())
+    runTasks(context, kernel, buffers);
+  else
+    runTimed(context, kernel, buffers);
+}
+
+static void runObserved(descent_context &context, const descent_site &site, void *const *buffers) {
+  std::vector<uint64_t> offsets(site.kernel->operand_count);
+  for (size_t i = 0; i < offsets.size(); ++i)
+    offsets[i] = static_cast<const uint8_t *>(buffers[i]) - context.arena.data();
+  context.observer->before(site, offsets.data());
+  runKernel(context, *site.kernel, buffers);
+  context.observer->after(site, offsets.data());
 }
 
 extern "C" void descent_launch(descent_context *context, const descent_site *site,
                                void *const *buffers) {
   if (context->observer)
-    context->observer->before(*site, buffers);
-  if (context->times.empty())
-    runTasks(*context, *site->kernel, buffers);
+    runObserved(*context, *site, buffers);
   else
-    runTimed(*context, *site->kernel, buffers);
-  if (context->observer)
-    context->observer->after(*site, buffers);
+    runKernel(*context, *site->kernel, buffers);
 }

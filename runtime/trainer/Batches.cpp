@@ -58,11 +58,10 @@ Batches::Batches(Model &model, const data::Dataset &dataset, const std::string &
       sampler(dataset.size(), model.batch, seed, shuffle), indices(model.batch) {
   for (uint64_t i = 0; i < model.program.input_count; ++i) {
     const descent_input &input = model.program.inputs[i];
-    uint8_t *data = model.at(input.tensor);
     if (isSampled(input))
-      columns.push_back({&input, data, input.tensor.bytes / static_cast<uint64_t>(model.batch)});
+      columns.push_back({&input, input.tensor.bytes / static_cast<uint64_t>(model.batch)});
     else if (input.role == DESCENT_INPUT_ROW_WEIGHTS)
-      rowWeights = reinterpret_cast<float *>(data);
+      rowWeights = &input.tensor;
   }
   if (!rowWeights && dataset.size() % model.batch)
     throw Error(fmt::format("model '{}' has no row weights, so the last batch of {} instead of {} "
@@ -73,17 +72,21 @@ Batches::Batches(Model &model, const data::Dataset &dataset, const std::string &
 }
 
 int Batches::fill(int64_t index) {
+  model.backend.beginInputs();
   int rows = sampler.fill(index, indices.data());
   for (size_t field = 0; field < columns.size(); ++field) {
-    const Column &column = columns[field];
+    Column &column = columns[field];
+    column.data = model.backend.input(column.input->tensor);
     for (int64_t row = 0; row < model.batch; ++row)
       dataset.read(indices[row], static_cast<int>(field), column.data + row * column.rowBytes);
     if (column.input->bounded)
       checkBounds(column, rows);
   }
-  if (rowWeights)
+  if (rowWeights) {
+    float *weights = reinterpret_cast<float *>(model.backend.input(*rowWeights));
     for (int64_t row = 0; row < model.batch; ++row)
-      rowWeights[row] = row < rows ? 1.0f : 0.0f;
+      weights[row] = row < rows ? 1.0f : 0.0f;
+  }
   return rows;
 }
 

@@ -40,16 +40,16 @@ public:
   int64_t samples() const { return dataset.size(); }
   int64_t perEpoch() const { return sampler.batchesPerEpoch(); }
 
-  /// Fills all inputs with batch `index` and returns the number of its real rows; padding rows of a
-  /// short batch have weight 0. Throws Error for a value outside its input's bounds. Allocates
-  /// nothing.
+  /// Fills all inputs of the next call with batch `index` and returns the number of its real rows;
+  /// padding rows of a short batch have weight 0. Throws Error for a value outside its input's
+  /// bounds. Allocates nothing.
   int fill(int64_t index);
 
 private:
   struct Column {
     const descent_input *input;
-    uint8_t *data;
     uint64_t rowBytes;
+    uint8_t *data = nullptr; // Of the batch that is being filled.
   };
   void checkBounds(const Column &column, int rows) const;
 
@@ -59,7 +59,7 @@ private:
   data::Sampler sampler;
   std::vector<Column> columns;
   std::vector<int64_t> indices;
-  float *rowWeights = nullptr;
+  const descent_tensor *rowWeights = nullptr;
 };
 
 } // namespace descent

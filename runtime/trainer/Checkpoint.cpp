@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/trainer/Checkpoint.h"
 #include "runtime/core/Arena.h"
+#include "runtime/core/Backend.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/File.h"
 #include "runtime/core/Program.h"
@@ -177,7 +178,11 @@ static int64_t metadataNumber(const SafetensorsReader &file, const char *key) {
 static RunPosition load(Model &model, const SafetensorsReader &file) {
   const descent_program &program = model.program;
   auto copy = [&](const std::string &name, const descent_tensor &tensor) {
-    file.read(file.entries().at(name), model.at(tensor));
+    const SafetensorsEntry &entry = file.entries().at(name);
+    model.backend.produce(tensor.offset, tensor.bytes,
+                          [&](uint8_t *data, uint64_t first, uint64_t bytes) {
+                            file.read(entry, first, bytes, data);
+                          });
   };
   for (uint64_t i = 0; i < program.parameter_count; ++i)
     copy(safetensorsName(program.parameters[i].tensor.name), program.parameters[i].tensor);
@@ -235,11 +240,7 @@ static SafetensorsWriter makeWriter(const Model &model, const RunPosition &posit
   const descent_program &program = model.program;
   std::vector<SafetensorsTensor> tensors;
   auto add = [&](std::string name, const descent_tensor &tensor) {
-    tensors.push_back({std::move(name),
-                       tensor.dtype,
-                       {tensor.shape, tensor.shape + tensor.rank},
-                       model.at(tensor),
-                       tensor.bytes});
+    tensors.push_back(model.entry(std::move(name), tensor));
   };
   for (uint64_t i = 0; i < program.parameter_count; ++i)
     add(program.parameters[i].tensor.name, program.parameters[i].tensor);

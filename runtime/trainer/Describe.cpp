@@ -1,5 +1,6 @@
 //===- Describe.cpp - What is inside a training binary --------------------------------------===//
 #include "runtime/trainer/Describe.h"
+#include "runtime/core/Arena.h"
 #include "runtime/core/Program.h"
 
 #include <fmt/format.h>
@@ -246,18 +247,17 @@ std::string descent::describeJson(const descent_program &program) {
   return root.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-std::string descent::profileText(const descent_context &context, double seconds) {
-  const descent_program &program = context.program;
-  std::vector<size_t> order(context.times.size());
+std::string descent::profileText(const descent_program &program, std::span<const KernelTime> times,
+                                 double seconds) {
+  std::vector<size_t> order(times.size());
   std::iota(order.begin(), order.end(), size_t(0));
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return context.times[a].nanoseconds > context.times[b].nanoseconds;
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return times[a].nanoseconds > times[b].nanoseconds; });
   std::vector<std::vector<std::string>> rows = {
       {"kernel", "calls", "total ms", "share", "us/call", "GFLOP/s", "GB/s", "holds"}};
   double inKernels = 0;
   for (size_t index : order) {
-    const descent_context::KernelTime &time = context.times[index];
+    const KernelTime &time = times[index];
     if (!time.calls)
       continue;
     const descent_kernel &kernel = program.kernels[index];

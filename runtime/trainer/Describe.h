@@ -2,7 +2,7 @@
 #ifndef DESCENT_RUNTIME_TRAINER_DESCRIBE_H
 #define DESCENT_RUNTIME_TRAINER_DESCRIBE_H
 
-#include "runtime/core/Context.h"
+#include "runtime/core/Backend.h"
 
 #include "descent/abi.h"
 
@@ -18,7 +18,8 @@ std::string describeJson(const descent_program &program);
 
 /// The table of --profile: calls, time, share, GFLOP/s and GB/s of every kernel that ran, the
 /// slowest first. `seconds` is the time of the loop; what no kernel accounts for is listed last.
-std::string profileText(const descent_context &context, double seconds);
+std::string profileText(const descent_program &program, std::span<const KernelTime> times,
+                        double seconds);
 
 } // namespace descent
 

@@ -51,20 +51,18 @@ Inspector::Inspector(Model &model, const Injection &injection)
 void Inspector::addRange(Finding::Place place, std::string name, const descent_tensor &tensor,
                          uint64_t offset, int32_t dtype) {
   uint64_t elements = tensor.bytes / elementBytes(tensor.dtype);
-  const uint8_t *begin = model.at(offset);
   ranges.push_back({place,
                     std::move(name),
                     dtype,
                     {tensor.shape, tensor.shape + tensor.rank},
-                    begin,
-                    begin + elements * elementBytes(dtype)});
+                    offset,
+                    offset + elements * elementBytes(dtype)});
 }
 
-const Inspector::Range *Inspector::rangeOf(const uint8_t *address) const {
-  auto next =
-      std::upper_bound(ranges.begin(), ranges.end(), address,
-                       [](const uint8_t *a, const Range &range) { return a < range.begin; });
-  return next != ranges.begin() && address < next[-1].end ? &next[-1] : nullptr;
+const Inspector::Range *Inspector::rangeOf(uint64_t offset) const {
+  auto next = std::upper_bound(ranges.begin(), ranges.end(), offset,
+                               [](uint64_t a, const Range &range) { return a < range.begin; });
+  return next != ranges.begin() && offset < next[-1].end ? &next[-1] : nullptr;
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -74,7 +72,7 @@ const Inspector::Range *Inspector::rangeOf(const uint8_t *address) const {
 void Inspector::copyCounters(std::vector<uint8_t> &to) const {
   uint8_t *next = to.data();
   for (const descent_tensor *tensor : counters) {
-    std::memcpy(next, model.at(*tensor), tensor->bytes);
+    model.backend.read(tensor->offset, next, tensor->bytes);
     next += tensor->bytes;
   }
 }
@@ -82,40 +80,60 @@ void Inspector::copyCounters(std::vector<uint8_t> &to) const {
 void Inspector::setCounters(const std::vector<uint8_t> &from) {
   const uint8_t *next = from.data();
   for (const descent_tensor *tensor : counters) {
-    std::memcpy(model.at(*tensor), next, tensor->bytes);
+    model.backend.write(tensor->offset, next, tensor->bytes);
     next += tensor->bytes;
   }
 }
 
-StepResult Inspector::step(int64_t number) {
-  copyCounters(countersBefore);
+void Inspector::submit(int64_t number) {
+  if (model.backend.mostPending() == 1)
+    copyCounters(countersBefore);
   injecting = number == injection.step;
-  if (!injecting)
-    return model.step();
   launch = 0;
-  model.context.observer = this;
-  StepResult result = model.step();
-  model.context.observer = nullptr;
-  return result;
+  model.backend.observer = injecting ? this : nullptr;
+  model.submit();
+  model.backend.observer = nullptr;
 }
 
-std::optional<Finding> Inspector::find(const StepResult &result) {
+StepResult Inspector::step(int64_t number) {
+  submit(number);
+  return model.finish();
+}
+
+/// Runs the step, or its forward pass, with every launch looked into.
+void Inspector::search(bool wholeStep) {
   found.reset();
   searching = true;
   launch = 0;
-  model.context.observer = this;
+  model.backend.observer = this;
+  if (wholeStep)
+    model.step();
+  else
+    model.evaluate();
+  model.backend.observer = nullptr;
+  searching = false;
+}
+
+std::optional<Finding> Inspector::find(const StepResult &result) {
   if (result.committed) {
     // The weights are those after the step by now, and another step would change them again.
     injecting = false;
-    model.evaluate();
+    search(/*wholeStep=*/false);
   } else {
     copyCounters(countersAfter);
     setCounters(countersBefore);
-    model.step();
+    search(/*wholeStep=*/true);
     setCounters(countersAfter);
   }
-  model.context.observer = nullptr;
-  searching = false;
+  return found;
+}
+
+std::optional<Finding> Inspector::findLate(const StepResult &result) {
+  injecting = false;
+  const descent_tensor *scale = findState(model.program, DESCENT_LOSS_SCALE_STATE);
+  if (scale && result.lossScale)
+    model.backend.write(scale->offset, &*result.lossScale, sizeof(float));
+  search(/*wholeStep=*/!result.committed);
   return found;
 }
 
@@ -127,39 +145,43 @@ static uint64_t bytesOf(const descent_operand &operand) {
   return elementCount(operand) * elementBytes(operand.dtype);
 }
 
-void Inspector::before(const descent_site &site, void *const *buffers) {
+/// The bytes at `offset`: in place, or a copy that the next call replaces.
+const void *Inspector::look(uint64_t offset, uint64_t bytes) {
+  if (const uint8_t *arena = model.backend.arena())
+    return arena + offset;
+  copied.resize(std::max(copied.size(), static_cast<size_t>(bytes)));
+  model.backend.read(offset, copied.data(), bytes);
+  return copied.data();
+}
+
+void Inspector::before(const descent_site &site, const uint64_t *offsets) {
   const descent_kernel &kernel = *site.kernel;
   if (injecting && launch >= static_cast<int64_t>(model.stepFunction.gradients_ready)) {
     // The slab of another group may be ready before this parameter's, whose sum is complete when a
     // launch reads it and does not write it.
-    uint8_t *target = model.at(injection.parameter->gradient_offset);
+    uint64_t target = injection.parameter->gradient_offset;
     bool reads = false, writes = false;
-    for (uint64_t i = 0; i < kernel.operand_count; ++i) {
-      const uint8_t *begin = static_cast<const uint8_t *>(buffers[i]);
-      if (begin <= target && target < begin + bytesOf(kernel.operands[i]))
+    for (uint64_t i = 0; i < kernel.operand_count; ++i)
+      if (offsets[i] <= target && target < offsets[i] + bytesOf(kernel.operands[i]))
         (i < kernel.input_count ? reads : writes) = true;
-    }
     if (reads && !writes) {
       float infinity = std::numeric_limits<float>::infinity();
-      std::memcpy(target, &infinity, sizeof infinity);
+      model.backend.write(target, &infinity, sizeof infinity);
     }
   }
   if (!searching)
     return;
   // What no launch made was there before: the batch, weights, an injected gradient.
-  const uint8_t *first = model.at(uint64_t(0)), *last = first + model.program.memory.persistent;
-  for (uint64_t i = 0; i < kernel.input_count; ++i) {
-    const uint8_t *data = static_cast<const uint8_t *>(buffers[i]);
-    if ((data >= first && data < last) || rangeOf(data))
-      scan(site, kernel.operands[i], data, nullptr);
-  }
+  for (uint64_t i = 0; i < kernel.input_count; ++i)
+    if (offsets[i] < model.program.memory.persistent || rangeOf(offsets[i]))
+      scan(site, kernel.operands[i], offsets[i], nullptr);
 }
 
-void Inspector::after(const descent_site &site, void *const *buffers) {
+void Inspector::after(const descent_site &site, const uint64_t *offsets) {
   const descent_kernel &kernel = *site.kernel;
   if (searching)
     for (uint64_t i = kernel.input_count; i < kernel.operand_count; ++i)
-      scan(site, kernel.operands[i], buffers[i], site.outputs[i - kernel.input_count]);
+      scan(site, kernel.operands[i], offsets[i], site.outputs[i - kernel.input_count]);
   ++launch;
 }
 
@@ -175,16 +197,16 @@ static std::string typeOf(int32_t dtype, const std::vector<int64_t> &shape) {
   return fmt::format("{} [{}]", dtypeName(dtype), fmt::join(shape, ", "));
 }
 
-void Inspector::scan(const descent_site &site, const descent_operand &operand, const void *data,
+void Inspector::scan(const descent_site &site, const descent_operand &operand, uint64_t offset,
                      const char *output) {
   if (found)
     return;
+  const void *data = look(offset, bytesOf(operand));
   int64_t position =
       findNonfinite(data, operand.dtype, static_cast<int64_t>(elementCount(operand)));
   if (position < 0)
     return;
-  const uint8_t *address =
-      static_cast<const uint8_t *>(data) + position * elementBytes(operand.dtype);
+  uint64_t place = offset + static_cast<uint64_t>(position) * elementBytes(operand.dtype);
   Finding finding;
   finding.site = &site;
   finding.launch = launch;
@@ -195,10 +217,10 @@ void Inspector::scan(const descent_site &site, const descent_operand &operand, c
   if (output)
     finding.tensor = output;
   // Operands may be whole slabs: the name and place that a person knows are those of the member.
-  if (const Range *range = rangeOf(address)) {
-    int64_t width = static_cast<int64_t>(elementBytes(range->dtype));
+  if (const Range *range = rangeOf(place)) {
+    uint64_t element = (place - range->begin) / elementBytes(range->dtype);
     finding.index =
-        indexOf((address - range->begin) / width, range->shape.data(), range->shape.size());
+        indexOf(static_cast<int64_t>(element), range->shape.data(), range->shape.size());
     finding.type = typeOf(range->dtype, range->shape);
     finding.tensor = range->name;
     if (!output)

@@ -11,7 +11,7 @@
 #ifndef DESCENT_RUNTIME_TRAINER_INSPECT_H
 #define DESCENT_RUNTIME_TRAINER_INSPECT_H
 
-#include "runtime/core/Context.h"
+#include "runtime/core/Backend.h"
 #include "runtime/trainer/Nonfinite.h"
 
 #include <cstdint>
@@ -25,15 +25,21 @@ class Inspector final : public LaunchObserver {
 public:
   Inspector(Model &model, const Injection &injection);
 
-  /// Runs a step. Takes note of what `find` has to put back.
+  /// Starts a step. Takes note of what `find` has to put back, unless more than one step may be
+  /// under way.
+  void submit(int64_t number);
+  /// The same, and waits for it.
   StepResult step(int64_t number);
 
-  /// Where the step that `step` ran last got its first value that is not finite; nothing if a
-  /// second run finds none.
+  /// Where the step that `submit` started last got its first value that is not finite; nothing if
+  /// a second run finds none.
   std::optional<Finding> find(const StepResult &result);
+  /// The same for a step with others behind it, on the inputs that were filled in again. The run
+  /// cannot go on: weights and counters are not those that they were.
+  std::optional<Finding> findLate(const StepResult &result);
 
-  void before(const descent_site &site, void *const *buffers) override;
-  void after(const descent_site &site, void *const *buffers) override;
+  void before(const descent_site &site, const uint64_t *offsets) override;
+  void after(const descent_site &site, const uint64_t *offsets) override;
 
 private:
   struct Range {
@@ -41,13 +47,15 @@ private:
     std::string name;
     int32_t dtype;
     std::vector<int64_t> shape;
-    const uint8_t *begin, *end;
+    uint64_t begin, end;
   };
-  const Range *rangeOf(const uint8_t *address) const;
+  const Range *rangeOf(uint64_t offset) const;
   void addRange(Finding::Place place, std::string name, const descent_tensor &tensor,
                 uint64_t offset, int32_t dtype);
-  void scan(const descent_site &site, const descent_operand &operand, const void *data,
+  void scan(const descent_site &site, const descent_operand &operand, uint64_t offset,
             const char *output);
+  const void *look(uint64_t offset, uint64_t bytes);
+  void search(bool wholeStep);
   void copyCounters(std::vector<uint8_t> &to) const;
   void setCounters(const std::vector<uint8_t> &from);
 
@@ -55,7 +63,8 @@ private:
   const Injection injection;
   std::vector<const descent_tensor *> counters; // States that a step may change without committing.
   std::vector<uint8_t> countersBefore, countersAfter;
-  std::vector<Range> ranges; // Named tensors of the persistent part.
+  std::vector<uint8_t> copied; // Of an operand that is not in memory of the host.
+  std::vector<Range> ranges;   // Named tensors of the persistent part.
   // Of the function that is running.
   bool injecting = false, searching = false;
   int64_t launch = 0;

@@ -1,6 +1,7 @@
 //===- Model.cpp - A compiled program with its memory ---------------------------------------===//
 #include "runtime/trainer/Model.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/HostBackend.h"
 #include "runtime/core/Narrow.h"
 #include "runtime/core/Philox.h"
 #include "runtime/core/Program.h"
@@ -16,33 +17,37 @@
 
 using namespace descent;
 
-Model::Model(const descent_program &program, int threads, bool profile)
+Model::Model(const descent_program &program, std::unique_ptr<Backend> given)
     : program(program), batch(batchSize(program)), stepFunction(findFunction(program, "step")),
-      arena(program.memory, threads), context(program, arena, threads, profile),
-      evaluateFunction(findFunction(program, "evaluate")),
-      refreshFunction(lookFunction(program, "refresh")) {
-  auto place = [&](const descent_function &function, const char *name) {
-    return at(*findOutput(function, name));
-  };
-  stepLossSum = reinterpret_cast<float *>(place(stepFunction, "loss_sum"));
-  stepLossWeight = reinterpret_cast<float *>(place(stepFunction, "loss_weight"));
-  gradientNorm = reinterpret_cast<float *>(place(stepFunction, "grad_norm"));
-  learningRate = reinterpret_cast<float *>(place(stepFunction, "learning_rate"));
-  committed = place(stepFunction, "committed");
-  if (findOutput(stepFunction, "unscale"))
-    unscale = reinterpret_cast<float *>(place(stepFunction, "unscale"));
-  if (findOutput(stepFunction, "loss_scale"))
-    lossScale = reinterpret_cast<float *>(place(stepFunction, "loss_scale"));
-  evaluateLossSum = reinterpret_cast<float *>(place(evaluateFunction, "loss_sum"));
-  evaluateLossWeight = reinterpret_cast<float *>(place(evaluateFunction, "loss_weight"));
+      owned(std::move(given)), backend(*owned), evaluateFunction(findFunction(program, "evaluate")),
+      refreshFunction(lookFunction(program, "refresh")),
+      evaluateLossSum(*findOutput(evaluateFunction, "loss_sum")),
+      evaluateLossWeight(*findOutput(evaluateFunction, "loss_weight")) {
   for (uint64_t i = 0; i < program.input_count; ++i)
     if (program.inputs[i].role == DESCENT_INPUT_RNG)
-      random = reinterpret_cast<int32_t *>(at(program.inputs[i].tensor));
+      random = &program.inputs[i].tensor;
+  std::vector<Watched> watched;
+  auto watch = [&](const descent_tensor *tensor) {
+    if (tensor)
+      watched.push_back({tensor->offset, tensor->bytes});
+    return tensor != nullptr;
+  };
+  // In the order in which `finish` takes them.
+  for (const char *name : {"loss_sum", "loss_weight", "grad_norm", "learning_rate", "committed"})
+    watch(findOutput(stepFunction, name));
+  hasUnscale = watch(findOutput(stepFunction, "unscale"));
+  hasLossScale = watch(findOutput(stepFunction, "loss_scale"));
+  hasNextScale = watch(findState(program, DESCENT_LOSS_SCALE_STATE));
+  hasUpdates = watch(findState(program, DESCENT_UPDATES_STATE));
+  backend.watch(std::move(watched));
 }
 
-/// Sets all elements of a state to one number.
-static void fillState(const descent_state &state, uint8_t *data) {
-  uint64_t width = elementBytes(state.tensor.dtype), count = state.tensor.bytes / width;
+Model::Model(const descent_program &program, int threads, bool profile)
+    : Model(program, std::make_unique<HostBackend>(program, threads, profile)) {}
+
+/// Makes `bytes` of a state, all elements of which are one number.
+static void fillState(const descent_state &state, uint8_t *data, uint64_t bytes) {
+  uint64_t count = bytes / elementBytes(state.tensor.dtype);
   auto fill = [&](auto value) {
     std::fill_n(reinterpret_cast<decltype(value) *>(data), count, value);
   };
@@ -59,7 +64,7 @@ static void fillState(const descent_state &state, uint8_t *data) {
     return fill(floatToBrain(static_cast<float>(state.initial)));
   default:
     if (state.initial == 0.0) {
-      std::memset(data, 0, state.tensor.bytes);
+      std::memset(data, 0, bytes);
       return;
     }
     throw Error(fmt::format("state '{}' of type {} cannot start at {}", state.tensor.name,
@@ -68,23 +73,30 @@ static void fillState(const descent_state &state, uint8_t *data) {
 }
 
 /// Calls make(first, count, floats) for the elements of a parameter, all at once where they are
-/// stored as floats. For bf16 it is called piece by piece, since the floats have no room in the
-/// arena, and what it makes is rounded.
+/// stored as floats in memory of the host. For bf16 it is called piece by piece, since the floats
+/// have no room in the arena, and what it makes is rounded. Pieces begin at multiples of four, as
+/// the random numbers ask.
 template <typename Make>
-static void makeFloats(const descent_tensor &tensor, uint8_t *data, Make make) {
-  int64_t count = static_cast<int64_t>(tensor.bytes / elementBytes(tensor.dtype));
-  if (tensor.dtype == DESCENT_F32) {
-    make(0, count, reinterpret_cast<float *>(data));
-    return;
-  }
-  constexpr int64_t piece = 1 << 16; // A multiple of four, as the random numbers ask.
-  std::vector<float> floats(std::min(piece, count));
-  uint16_t *narrow = reinterpret_cast<uint16_t *>(data);
-  for (int64_t first = 0; first < count; first += piece) {
-    int64_t part = std::min(piece, count - first);
-    make(first, part, floats.data());
-    std::transform(floats.begin(), floats.begin() + part, narrow + first, floatToBrain);
-  }
+static void makeFloats(Backend &backend, const descent_tensor &tensor, Make make) {
+  constexpr int64_t piece = 1 << 16;
+  std::vector<float> floats;
+  backend.produce(
+      tensor.offset, tensor.bytes, [&](uint8_t *data, uint64_t firstByte, uint64_t bytes) {
+        uint64_t width = elementBytes(tensor.dtype);
+        int64_t begin = static_cast<int64_t>(firstByte / width),
+                count = static_cast<int64_t>(bytes / width);
+        if (tensor.dtype == DESCENT_F32) {
+          make(begin, count, reinterpret_cast<float *>(data));
+          return;
+        }
+        floats.resize(std::min(piece, count));
+        uint16_t *narrow = reinterpret_cast<uint16_t *>(data);
+        for (int64_t first = 0; first < count; first += piece) {
+          int64_t part = std::min(piece, count - first);
+          make(begin + first, part, floats.data());
+          std::transform(floats.begin(), floats.begin() + part, narrow + first, floatToBrain);
+        }
+      });
 }
 
 void Model::initialize(uint64_t seed) {
@@ -92,52 +104,82 @@ void Model::initialize(uint64_t seed) {
     const descent_parameter &parameter = program.parameters[i];
     const char *name = parameter.tensor.name;
     double a = parameter.a, b = parameter.b;
-    makeFloats(parameter.tensor, at(parameter.tensor),
-               [&](int64_t first, int64_t count, float *out) {
-                 switch (parameter.initializer) {
-                 case DESCENT_INIT_CONSTANT:
-                   std::fill_n(out, count, static_cast<float>(a));
-                   break;
-                 case DESCENT_INIT_NORMAL:
-                   fillNormal(out, count, seed, name, a, b, first);
-                   break;
-                 case DESCENT_INIT_UNIFORM:
-                   fillUniform(out, count, seed, name, a, b, first);
-                   break;
-                 }
-               });
+    makeFloats(backend, parameter.tensor, [&](int64_t first, int64_t count, float *out) {
+      switch (parameter.initializer) {
+      case DESCENT_INIT_CONSTANT:
+        std::fill_n(out, count, static_cast<float>(a));
+        break;
+      case DESCENT_INIT_NORMAL:
+        fillNormal(out, count, seed, name, a, b, first);
+        break;
+      case DESCENT_INIT_UNIFORM:
+        fillUniform(out, count, seed, name, a, b, first);
+        break;
+      }
+    });
   }
-  for (uint64_t i = 0; i < program.state_count; ++i)
-    fillState(program.states[i], at(program.states[i].tensor));
+  for (uint64_t i = 0; i < program.state_count; ++i) {
+    const descent_state &state = program.states[i];
+    backend.produce(
+        state.tensor.offset, state.tensor.bytes,
+        [&](uint8_t *data, uint64_t, uint64_t bytes) { fillState(state, data, bytes); });
+  }
 }
 
 void Model::setIteration(uint64_t seed, int64_t iteration) {
   if (!random)
     return;
-  random[0] = static_cast<int32_t>(seed);
-  random[1] = static_cast<int32_t>(seed >> 32);
-  random[2] = static_cast<int32_t>(iteration);
-  random[3] = 0;
+  int32_t *words = reinterpret_cast<int32_t *>(backend.input(*random));
+  words[0] = static_cast<int32_t>(seed);
+  words[1] = static_cast<int32_t>(seed >> 32);
+  words[2] = static_cast<int32_t>(iteration);
+  words[3] = 0;
 }
 
 void Model::refresh() {
   if (refreshFunction)
-    runFunction(context, *refreshFunction);
+    backend.run(*refreshFunction);
 }
 
-StepResult Model::step() {
-  runFunction(context, stepFunction);
-  StepResult result{*stepLossSum, *stepLossWeight, *gradientNorm, *learningRate, *committed != 0};
-  if (unscale)
-    result.unscale = *unscale;
-  if (lossScale)
-    result.lossScale = *lossScale;
+void Model::submit() { backend.submit(stepFunction); }
+
+StepResult Model::finish() {
+  Backend::Report report = backend.report();
+  const uint8_t *const *next = report.values;
+  auto real = [&] {
+    float value;
+    std::memcpy(&value, *next++, sizeof value);
+    return value;
+  };
+  StepResult result{};
+  result.lossSum = real();
+  result.lossWeight = real();
+  result.gradientNorm = real();
+  result.learningRate = real();
+  result.committed = **next++ != 0;
+  if (hasUnscale)
+    result.unscale = real();
+  if (hasLossScale)
+    result.lossScale = real();
+  if (hasNextScale)
+    result.nextLossScale = real();
+  if (hasUpdates) {
+    int64_t updates;
+    std::memcpy(&updates, *next++, sizeof updates);
+    result.updates = updates;
+  }
+  result.milliseconds = report.milliseconds;
   return result;
 }
 
+StepResult Model::step() {
+  submit();
+  return finish();
+}
+
 EvaluateResult Model::evaluate() {
-  runFunction(context, evaluateFunction);
-  return {*evaluateLossSum, *evaluateLossWeight};
+  backend.run(evaluateFunction);
+  return {get<float>(evaluateLossSum), get<float>(evaluateLossWeight)};
 }
 
 void Model::loadWeights(const SafetensorsReader &file, std::string &note) {
@@ -159,7 +201,7 @@ void Model::loadWeights(const SafetensorsReader &file, std::string &note) {
     const descent_tensor &tensor = program.parameters[i].tensor;
     std::string name = safetensorsName(tensor.name);
     const SafetensorsEntry &entry = file.entries().at(name);
-    makeFloats(tensor, at(tensor), [&](int64_t first, int64_t count, float *out) {
+    makeFloats(backend, tensor, [&](int64_t first, int64_t count, float *out) {
       file.readFloats(name, entry, static_cast<uint64_t>(first), static_cast<uint64_t>(count), out);
     });
     if (entry.dtype != safetensorsDtype(tensor.dtype))
@@ -174,15 +216,31 @@ void Model::loadWeights(const SafetensorsReader &file, std::string &note) {
   }
 }
 
-static std::vector<int64_t> shapeOf(const descent_tensor &tensor) {
-  return {tensor.shape, tensor.shape + tensor.rank};
+SafetensorsTensor Model::entry(std::string name, const descent_tensor &tensor, int32_t dtype,
+                               uint64_t offset, uint64_t bytes) const {
+  SafetensorsTensor result;
+  result.name = std::move(name);
+  result.dtype = dtype;
+  result.shape = {tensor.shape, tensor.shape + tensor.rank};
+  result.bytes = bytes;
+  if (backend.arena()) {
+    result.data = at(offset);
+  } else {
+    result.memory = &backend;
+    result.offset = offset;
+  }
+  return result;
+}
+
+SafetensorsTensor Model::entry(std::string name, const descent_tensor &tensor) const {
+  return entry(std::move(name), tensor, tensor.dtype, tensor.offset, tensor.bytes);
 }
 
 void Model::exportWeights(const std::string &path, const std::string &vocabulary) const {
   std::vector<SafetensorsTensor> tensors;
   for (uint64_t i = 0; i < program.parameter_count; ++i) {
     const descent_tensor &tensor = program.parameters[i].tensor;
-    tensors.push_back({tensor.name, tensor.dtype, shapeOf(tensor), at(tensor), tensor.bytes});
+    tensors.push_back(entry(tensor.name, tensor));
   }
   SafetensorsWriter::Metadata metadata = {{"format", "descent weights"},
                                           {"model", safetensorsName(program.name)}};
@@ -196,8 +254,8 @@ void Model::exportGradients(const std::string &path, const StepResult &result) c
   for (uint64_t i = 0; i < program.parameter_count; ++i) {
     const descent_parameter &parameter = program.parameters[i];
     if (parameter.gradient_offset != DESCENT_NO_OFFSET)
-      tensors.push_back({parameter.tensor.name, DESCENT_F32, shapeOf(parameter.tensor),
-                         at(parameter.gradient_offset), gradientBytes(parameter)});
+      tensors.push_back(entry(parameter.tensor.name, parameter.tensor, DESCENT_F32,
+                              parameter.gradient_offset, gradientBytes(parameter)));
   }
   SafetensorsWriter::Metadata metadata = {{"format", "descent gradients"},
                                           {"model", safetensorsName(program.name)}};

@@ -2,19 +2,19 @@
 #ifndef DESCENT_RUNTIME_TRAINER_MODEL_H
 #define DESCENT_RUNTIME_TRAINER_MODEL_H
 
-#include "runtime/core/Arena.h"
-#include "runtime/core/Context.h"
+#include "runtime/core/Backend.h"
 
 #include "descent/abi.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 namespace descent {
 
 class SafetensorsReader;
-class SafetensorsWriter;
+struct SafetensorsTensor;
 
 /// What a step reports.
 struct StepResult {
@@ -24,6 +24,11 @@ struct StepResult {
   float unscale = 1.0f;
   /// The loss scale that the step used, where there is one.
   std::optional<float> lossScale = std::nullopt;
+  /// The scale that it left to the next, where it changes, and the committed updates so far.
+  std::optional<float> nextLossScale = std::nullopt;
+  std::optional<int64_t> updates = std::nullopt;
+  /// How long it took: see Backend::Report.
+  double milliseconds = 0;
   /// Mean over counted targets. Not a number when nothing was counted.
   float loss() const { return lossSum / lossWeight; }
 };
@@ -32,9 +37,12 @@ struct EvaluateResult {
   float lossSum, lossWeight;
 };
 
-/// The program's tables, its arena and its threads. Checked programs only (checkProgram).
+/// The program's tables, with the memory and the threads or the device that run it. Checked
+/// programs only (checkProgram).
 class Model {
 public:
+  Model(const descent_program &program, std::unique_ptr<Backend> backend);
+  /// On threads of the host.
   Model(const descent_program &program, int threads, bool profile);
 
   /// Gives every parameter and state its first value: a function of the seed and the parameter's
@@ -51,6 +59,11 @@ public:
   StepResult step();
   EvaluateResult evaluate();
 
+  /// Starts a step without waiting for it; at most `backend.mostPending()` may be under way.
+  void submit();
+  /// The result of the oldest step under way.
+  StepResult finish();
+
   /// Parameters from a weight file, converted where the file has another float type. Missing or
   /// reshaped ones make it throw Error with the whole list; other entries are ignored and named in
   /// `note`, apart from the optimizer state of a checkpoint, and so are conversions.
@@ -62,7 +75,20 @@ public:
   /// Writes the gradients of the mean loss that the step with this result left.
   void exportGradients(const std::string &path, const StepResult &result) const;
 
-  uint8_t *at(uint64_t offset) const { return arena.data() + offset; }
+  /// A tensor of the arena as a file is to hold it.
+  SafetensorsTensor entry(std::string name, const descent_tensor &tensor, int32_t dtype,
+                          uint64_t offset, uint64_t bytes) const;
+  SafetensorsTensor entry(std::string name, const descent_tensor &tensor) const;
+
+  /// One number of the arena.
+  template <typename Number> Number get(const descent_tensor &tensor) const {
+    Number value;
+    backend.read(tensor.offset, &value, sizeof value);
+    return value;
+  }
+
+  /// Addresses in the arena, where it is the host's.
+  uint8_t *at(uint64_t offset) const { return backend.arena() + offset; }
   uint8_t *at(const descent_tensor &tensor) const { return at(tensor.offset); }
 
   const descent_program &program;
@@ -70,19 +96,18 @@ public:
   const descent_function &stepFunction;
 
 private:
-  Arena arena;
+  std::unique_ptr<Backend> owned;
 
 public:
-  descent_context context;
+  Backend &backend;
 
 private:
   const descent_function &evaluateFunction;
   const descent_function *refreshFunction; // Null without working copies.
-  const float *stepLossSum, *stepLossWeight, *gradientNorm, *learningRate, *unscale = nullptr,
-                                                                           *lossScale = nullptr;
-  const uint8_t *committed;
-  const float *evaluateLossSum, *evaluateLossWeight;
-  int32_t *random = nullptr;
+  const descent_tensor &evaluateLossSum, &evaluateLossWeight;
+  const descent_tensor *random = nullptr;
+  // Whether a step's report has these; they follow those that every step has.
+  bool hasUnscale = false, hasLossScale = false, hasNextScale = false, hasUpdates = false;
 };
 
 /// Bytes as hexadecimal digits and back; metadata must be text and a vocabulary is any bytes. Text

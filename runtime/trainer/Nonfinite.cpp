@@ -12,10 +12,8 @@
 using namespace descent;
 
 LossScale::LossScale(const Model &model, const Settings &settings)
-    : floor(static_cast<float>(settings.real("precision.loss_scale_floor", 1.0))) {
-  if (const descent_tensor *tensor = findState(model.program, DESCENT_LOSS_SCALE_STATE))
-    state = reinterpret_cast<const float *>(model.at(*tensor));
-}
+    : model(model), state(findState(model.program, DESCENT_LOSS_SCALE_STATE)),
+      floor(static_cast<float>(settings.real("precision.loss_scale_floor", 1.0))) {}
 
 NonfinitePolicy::Verdict NonfinitePolicy::judge(const StepResult &result, bool scaleCanFall) {
   Verdict verdict;
@@ -64,9 +62,11 @@ std::string descent::skipText(const NonfinitePolicy::Verdict &verdict, const Ste
     text = fmt::format("the gradient's norm is {}", numberText(result.gradientNorm));
   if (!result.committed)
     text += ", nothing was changed";
-  if (verdict.isNonfinite() && scale.isDynamic())
-    text += fmt::format("; the loss scale {} {:g}",
-                        scale.next() == result.lossScale ? "stays" : "becomes", scale.next());
+  if (verdict.isNonfinite() && scale.isDynamic()) {
+    float after = scale.after(result);
+    text += fmt::format("; the loss scale {} {:g}", after == result.lossScale ? "stays" : "becomes",
+                        after);
+  }
   return text;
 }
 

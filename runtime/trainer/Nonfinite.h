@@ -29,14 +29,19 @@ public:
 
   bool isDynamic() const { return state != nullptr; }
   /// The scale that the next step will use, where it is dynamic; else 1.
-  float next() const { return state ? *state : 1.0f; }
+  float next() const { return state ? model.get<float>(*state) : 1.0f; }
+  /// The scale that this step left to the next.
+  float after(const StepResult &result) const {
+    return result.nextLossScale ? *result.nextLossScale : next();
+  }
   /// Whether a gradient that overflowed in this step may fit in the next.
   bool canFall(const StepResult &result) const {
     return state && result.lossScale && *result.lossScale > floor;
   }
 
 private:
-  const float *state = nullptr;
+  const Model &model;
+  const descent_tensor *state;
   float floor = 1.0f;
 };
 

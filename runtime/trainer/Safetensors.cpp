@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 #include "runtime/trainer/Safetensors.h"
+#include "runtime/core/Backend.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/File.h"
 #include "runtime/core/Narrow.h"
@@ -189,8 +190,9 @@ std::string SafetensorsReader::metadata(const std::string &key,
   return found == strings.end() ? otherwise : found->second;
 }
 
-void SafetensorsReader::read(const SafetensorsEntry &entry, void *out) const {
-  readAt(dataStart + entry.begin, out, entry.end - entry.begin);
+void SafetensorsReader::read(const SafetensorsEntry &entry, uint64_t first, uint64_t bytes,
+                             void *out) const {
+  readAt(dataStart + entry.begin + first, out, bytes);
 }
 
 void SafetensorsReader::readFloats(const std::string &name, const SafetensorsEntry &entry,
@@ -303,18 +305,24 @@ void SafetensorsWriter::setMetadata(const char *key, const char *value) {
 template <typename Consume>
 static void forBytes(const SafetensorsTensor &tensor, SafetensorsWriter::Scale scale,
                      Consume consume) {
-  if (tensor.dtype != DESCENT_F32 || scale.isOne())
-    return consume(tensor.data, tensor.bytes);
-  const float *values = static_cast<const float *>(tensor.data);
-  float buffer[1 << 13];
-  uint64_t count = tensor.bytes / sizeof(float);
-  for (uint64_t done = 0; done < count;) {
-    uint64_t part = std::min<uint64_t>(count - done, sizeof buffer / sizeof *buffer);
-    for (uint64_t i = 0; i < part; ++i)
-      buffer[i] = values[done + i] * scale.factor / scale.divisor;
-    consume(buffer, part * sizeof(float));
-    done += part;
-  }
+  auto scaled = [&](const void *data, uint64_t bytes) {
+    if (tensor.dtype != DESCENT_F32 || scale.isOne())
+      return consume(data, bytes);
+    const float *values = static_cast<const float *>(data);
+    float buffer[1 << 13];
+    uint64_t count = bytes / sizeof(float);
+    for (uint64_t done = 0; done < count;) {
+      uint64_t part = std::min<uint64_t>(count - done, sizeof buffer / sizeof *buffer);
+      for (uint64_t i = 0; i < part; ++i)
+        buffer[i] = values[done + i] * scale.factor / scale.divisor;
+      consume(buffer, part * sizeof(float));
+      done += part;
+    }
+  };
+  if (tensor.memory)
+    tensor.memory->consume(tensor.offset, tensor.bytes, scaled);
+  else
+    scaled(tensor.data, tensor.bytes);
 }
 
 void SafetensorsWriter::write(const char *path, Scale scale) {

@@ -17,6 +17,8 @@
 
 namespace descent {
 
+class Backend;
+
 /// One tensor of a file. Integer positions are relative to the start of the data.
 struct SafetensorsEntry {
   std::string dtype; ///< as in the file: "F32", "BF16", ...
@@ -53,8 +55,12 @@ public:
   /// The metadata value or `otherwise`.
   std::string metadata(const std::string &key, const std::string &otherwise) const;
 
-  /// Reads the bytes of an entry to `out`.
-  void read(const SafetensorsEntry &entry, void *out) const;
+  /// Reads bytes [first, first + bytes) of an entry to `out`.
+  void read(const SafetensorsEntry &entry, uint64_t first, uint64_t bytes, void *out) const;
+  /// All of them.
+  void read(const SafetensorsEntry &entry, void *out) const {
+    read(entry, 0, entry.end - entry.begin, out);
+  }
   /// Reads `count` elements from the one at `first` on, of an entry of type F32, F16, BF16 or F64,
   /// as floats; throws for other types.
   void readFloats(const std::string &name, const SafetensorsEntry &entry, uint64_t first,
@@ -78,10 +84,12 @@ private:
 
 struct SafetensorsTensor {
   std::string name;
-  int32_t dtype; ///< enum descent_dtype
+  int32_t dtype = 0; ///< enum descent_dtype
   std::vector<int64_t> shape;
-  const void *data;
-  uint64_t bytes;
+  const void *data = nullptr; ///< null: at `offset` of `memory`
+  uint64_t bytes = 0;
+  Backend *memory = nullptr;
+  uint64_t offset = 0;
 };
 
 /// Writes the same tensors again and again: the header is made once, later files only change

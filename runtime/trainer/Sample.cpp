@@ -42,19 +42,21 @@ public:
     loadWeights();
     model.refresh();
     encodePrompt();
-    prepareInputs();
     std::vector<std::vector<int64_t>> texts(options.samples, prompt);
     bool stream = options.samples == 1;
     if (stream)
       print(prompt, promptShown);
     std::vector<float> scores(classes);
     for (int64_t token = 0; token < options.tokens; ++token) {
+      prepareInputs();
       for (int64_t i = 0; i < options.samples; ++i)
         writeWindow(i, texts[i]);
       model.evaluate();
       for (int64_t i = 0; i < options.samples; ++i) {
         int64_t place = std::min<int64_t>(texts[i].size(), length) - 1;
-        std::copy_n(predictions + (i * length + place) * classes, classes, scores.begin());
+        uint64_t row = static_cast<uint64_t>((i * length + place) * classes) * sizeof(float);
+        model.backend.read(predictions->offset + row, scores.data(),
+                           static_cast<uint64_t>(classes) * sizeof(float));
         texts[i].push_back(choose(scores, i, token));
         if (stream)
           print({texts[i].back()}, true);
@@ -91,7 +93,7 @@ private:
                               program.name));
     length = output->shape[1];
     classes = output->shape[2];
-    predictions = reinterpret_cast<const float *>(model.at(*output));
+    predictions = output;
   }
 
   void loadWeights() {
@@ -173,9 +175,10 @@ private:
 
   /// Values for the inputs that sampling does not care about: they must only be valid.
   void prepareInputs() {
+    model.backend.beginInputs();
     for (uint64_t i = 0; i < program.input_count; ++i) {
       const descent_input &input = program.inputs[i];
-      uint8_t *data = model.at(input.tensor);
+      uint8_t *data = model.backend.input(input.tensor);
       uint64_t count = input.tensor.bytes / elementBytes(input.tensor.dtype);
       int64_t valid = input.bounded ? input.low : 0;
       if (input.role == DESCENT_INPUT_ROW_WEIGHTS)
@@ -192,7 +195,7 @@ private:
   void writeWindow(int64_t row, const std::vector<int64_t> &text) {
     int64_t count = std::min<int64_t>(text.size(), length);
     const int64_t *first = text.data() + text.size() - count;
-    uint8_t *data = model.at(tokens->tensor);
+    uint8_t *data = model.backend.input(tokens->tensor);
     for (int64_t i = 0; i < count; ++i)
       if (tokens->tensor.dtype == DESCENT_I64)
         reinterpret_cast<int64_t *>(data)[row * length + i] = first[i];
@@ -250,7 +253,7 @@ private:
   const Options &options;
   Model model;
   const descent_input *tokens = nullptr;
-  const float *predictions = nullptr;
+  const descent_tensor *predictions = nullptr;
   int64_t length = 0, classes = 0;
   std::string vocabulary;
   std::vector<int64_t> prompt;

@@ -5,10 +5,17 @@
 // of a step, then its checkpoint. A process killed between the two resumes one step earlier and
 // writes the same line again; the other order would lose a line for good.
 //
+// A device works on several steps while the loop fills the inputs of the next: the books of a step
+// are made when its report has arrived, at most `mostPending` steps later. Whatever looks at the
+// model as it is after a step (validation, checkpoints, the end) waits for all reports first. A run
+// that is called off ends with the books of the step that was found bad; what the steps behind it
+// did to the device's memory is in no file.
+//
 // Nothing is created on disk before weights and data have been found good, so that a mistyped name
 // leaves no run behind.
 //
 //===----------------------------------------------------------------------------------------===//
+#include "runtime/core/Arena.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Program.h"
 #include "runtime/trainer/Batches.h"
@@ -32,6 +39,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <vector>
 
 using namespace descent;
 using Clock = std::chrono::steady_clock;
@@ -51,8 +59,7 @@ public:
     position.batch = model.batch;
     position.shuffle = options.shuffle;
     position.seed = options.seed;
-    if (const descent_tensor *updates = findState(program, DESCENT_UPDATES_STATE))
-      committedSteps = reinterpret_cast<const int64_t *>(model.at(*updates));
+    rowsUnderWay.resize(static_cast<size_t>(model.backend.mostPending()));
   }
 
   int run() {
@@ -70,7 +77,7 @@ public:
     if (status == ExitDone)
       exportWeights();
     if (options.profile)
-      fmt::print("\n{}", profileText(model.context, loopSeconds));
+      fmt::print("\n{}", profileText(program, model.backend.times(), loopSeconds));
     return status;
   }
 
@@ -171,63 +178,42 @@ private:
     checkpoints->prepare();
     metrics.emplace(folder->metrics(), position.step);
     fmt::print(
-        "model {}: {} samples in {} batches of {}{}; step {} to {}; {} threads, {} planned\n",
-        program.name, position.samples, batches->perEpoch(), model.batch,
+        "model {}: {} samples in {} batches of {}{}; step {} to {}; {}, {} planned\n", program.name,
+        position.samples, batches->perEpoch(), model.batch,
         validationData ? fmt::format(", {} samples to validate on", validationData->size()) : "",
-        position.step + 1, steps, options.threads, formatBytes(program.memory.arena).text);
+        position.step + 1, steps, model.backend.place(), formatBytes(program.memory.arena).text);
     std::fflush(stdout);
   }
 
   int loop() {
     catchSignals();
     auto loopStart = Clock::now();
-    Progress progress(position.step, steps, options.logEvery);
-    int64_t savedStep = position.step;
+    progress.emplace(position.step, steps, options.logEvery);
+    settledStep = savedStep = position.step;
     for (int64_t step = position.step + 1; step <= steps; ++step) {
-      auto begin = Clock::now();
-      int rows = batches->fill(step - 1);
-      model.setIteration(position.seed, step - 1);
-      StepResult result = inspector.step(step);
-      double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-
-      NonfinitePolicy::Verdict verdict = policy.judge(result, lossScale.canFall(result));
-      std::optional<Finding> finding;
-      // Validation would overwrite the batch.
-      if (verdict.isNonfinite() && (verdict.stop || options.findNonfinite))
-        finding = inspector.find(result);
-      if (step == position.step + 1 && !options.dumpGradients.empty())
-        dumpGradients(result);
-      std::optional<Validation> validation;
       bool last = step == steps;
-      if (!verdict.stop && validator && (last || isDue(step, options.validateEvery)))
-        validation = validator->run();
-
-      StepMetrics line;
-      line.step = step;
-      line.loss = result.loss();
-      line.learningRate = result.learningRate;
-      line.gradientNorm = result.gradientNorm;
-      line.stepMilliseconds = seconds * 1e3;
-      line.itemsAreTokens = tokensPerSample > 0;
-      line.itemsPerSecond = rows * std::max<int64_t>(tokensPerSample, 1) / seconds;
-      line.lossScale = result.lossScale;
-      line.skipped = committedSteps ? step - *committedSteps : 0;
-      line.validation = validation ? &*validation : nullptr;
-      metrics->write(line);
-      progress.show(line);
-      if (verdict.cause != NonfinitePolicy::Cause::None) {
-        progress.endLine();
-        reportSkip(step, result, verdict, finding, savedStep);
-      }
+      rowsUnderWay[static_cast<size_t>(step) % rowsUnderWay.size()] = batches->fill(step - 1);
+      model.setIteration(position.seed, step - 1);
+      inspector.submit(step);
+      submittedStep = step;
+      bool waits = last || isDue(step, options.checkpointEvery) ||
+                   (validator && isDue(step, options.validateEvery)) ||
+                   (step == position.step + 1 && !options.dumpGradients.empty());
+      Backend &backend = model.backend;
+      while (backend.pending() &&
+             (waits || backend.pending() == backend.mostPending() || backend.arrived()))
+        settle();
 
       int signal = stopSignal();
       if (last || signal || isDue(step, options.checkpointEvery)) {
+        while (backend.pending())
+          settle();
         metrics->sync();
         checkpoints->save(step);
         savedStep = step;
       }
       if (signal && !last) {
-        progress.endLine();
+        progress->endLine();
         loopSeconds = std::chrono::duration<double>(Clock::now() - loopStart).count();
         fmt::print(
             "stopped by signal {} after step {}; the checkpoint is written, --resume goes on\n",
@@ -235,23 +221,79 @@ private:
         return 128 + signal;
       }
     }
-    progress.endLine();
+    progress->endLine();
     loopSeconds = std::chrono::duration<double>(Clock::now() - loopStart).count();
     if (position.step == steps)
       fmt::print("the run is after step {} already; there is nothing left to do\n", steps);
     return ExitDone;
   }
 
+  /// Makes the books of the oldest step under way.
+  void settle() {
+    StepResult result = model.finish();
+    int64_t step = ++settledStep;
+    int rows = rowsUnderWay[static_cast<size_t>(step) % rowsUnderWay.size()];
+    bool last = step == steps;
+
+    NonfinitePolicy::Verdict verdict = policy.judge(result, lossScale.canFall(result));
+    std::optional<Finding> finding;
+    std::string caveat;
+    // Validation would overwrite the batch.
+    if (verdict.isNonfinite() && (verdict.stop || options.findNonfinite))
+      finding = step == submittedStep ? inspector.find(result) : findLate(step, result, caveat);
+    if (step == position.step + 1 && !options.dumpGradients.empty())
+      dumpGradients(result);
+    std::optional<Validation> validation;
+    if (!verdict.stop && validator && (last || isDue(step, options.validateEvery)))
+      validation = validator->run();
+
+    StepMetrics line;
+    line.step = step;
+    line.loss = result.loss();
+    line.learningRate = result.learningRate;
+    line.gradientNorm = result.gradientNorm;
+    line.stepMilliseconds = result.milliseconds;
+    line.itemsAreTokens = tokensPerSample > 0;
+    line.itemsPerSecond =
+        rows * std::max<int64_t>(tokensPerSample, 1) / (result.milliseconds * 1e-3);
+    line.lossScale = result.lossScale;
+    line.skipped = result.updates ? step - *result.updates : 0;
+    line.validation = validation ? &*validation : nullptr;
+    metrics->write(line);
+    progress->show(line);
+    if (verdict.cause != NonfinitePolicy::Cause::None) {
+      progress->endLine();
+      reportSkip(step, result, verdict, finding, caveat);
+    }
+  }
+
+  /// Looks for the first value that is not finite of a step that ends the run, when steps behind it
+  /// are under way: on the same batch, but with the weights that those left.
+  std::optional<Finding> findLate(int64_t step, const StepResult &result, std::string &caveat) {
+    bool moved = false;
+    while (model.backend.pending())
+      moved |= model.finish().committed;
+    batches->fill(step - 1);
+    model.setIteration(position.seed, step - 1);
+    if (moved)
+      caveat = fmt::format(
+          " The steps {} to {} were under way when step {} was found bad, and the search used the "
+          "weights that they left; with --metrics-every 1 nothing is under way and it uses the "
+          "step's own.",
+          step + 1, submittedStep, step);
+    return inspector.findLate(result);
+  }
+
   /// Says why a step changed nothing, and ends the run where going on makes no sense.
   void reportSkip(int64_t step, const StepResult &result, const NonfinitePolicy::Verdict &verdict,
-                  const std::optional<Finding> &finding, int64_t savedStep) {
+                  const std::optional<Finding> &finding, const std::string &caveat) {
     std::string what = skipText(verdict, result, lossScale);
     if (verdict.stop)
       throw Error(fmt::format(
-          "step {}: {}; {}. {}", step, what,
+          "step {}: {}; {}. {}{}", step, what,
           savedStep > 0 ? fmt::format("the checkpoint of step {} is the last one", savedStep)
                         : "there is no checkpoint yet",
-          stopText(verdict, result, finding ? &*finding : nullptr, lossScale)));
+          stopText(verdict, result, finding ? &*finding : nullptr, lossScale), caveat));
     warn("step {}: {}", step, what);
     if (options.findNonfinite && verdict.isNonfinite())
       note("step {}: {}", step,
@@ -281,8 +323,10 @@ private:
   NonfinitePolicy policy;
   Inspector inspector;
   RunPosition position;
-  const int64_t *committedSteps = nullptr;
   int64_t steps = 0, tokensPerSample = 0;
+  int64_t submittedStep = 0, settledStep = 0, savedStep = 0;
+  std::vector<int> rowsUnderWay; // By step.
+  std::optional<Progress> progress;
   double loopSeconds = 0;
   std::unique_ptr<data::Dataset> data, validationData;
   std::optional<Batches> batches;

@@ -27,20 +27,38 @@ Validator::Validator(Model &model, const data::Dataset &dataset, const std::stri
       !std::equal(tensor.shape, tensor.shape + tensor.rank, output->shape))
     return;
   target = only;
-  predictions = reinterpret_cast<const float *>(model.at(*output));
+  predictions = output;
   classes = output->shape[tensor.rank];
   perRow = static_cast<int64_t>(tensor.bytes / elementBytes(tensor.dtype)) / model.batch;
 }
 
 template <typename Integer> void Validator::count(int rows) {
-  const Integer *labels = reinterpret_cast<const Integer *>(model.at(target->tensor));
-  for (int64_t i = 0; i < rows * perRow; ++i) {
-    if (target->has_ignore_index && labels[i] == target->ignore_index)
-      continue;
-    const float *scores = predictions + i * classes;
-    ++counted;
-    correct += std::max_element(scores, scores + classes) - scores == labels[i];
-  }
+  const Integer *labels = reinterpret_cast<const Integer *>(model.backend.input(target->tensor));
+  // What is not memory of the host comes in pieces, which end anywhere in a row of scores.
+  int64_t best = 0, column = 0, position = 0;
+  float bestScore = 0;
+  auto scan = [&](const void *data, uint64_t bytes) {
+    const float *scores = static_cast<const float *>(data), *end = scores + bytes / sizeof(float);
+    while (scores != end) {
+      int64_t part = std::min<int64_t>(end - scores, classes - column);
+      bool counts = !target->has_ignore_index || labels[position] != target->ignore_index;
+      const float *largest = counts ? std::max_element(scores, scores + part) : scores;
+      if (column == 0 || *largest > bestScore) {
+        bestScore = *largest;
+        best = column + (largest - scores);
+      }
+      scores += part;
+      column += part;
+      if (column < classes)
+        continue;
+      counted += counts;
+      correct += counts && best == labels[position];
+      column = 0;
+      ++position;
+    }
+  };
+  uint64_t scores = static_cast<uint64_t>(rows * perRow * classes);
+  model.backend.consume(predictions->offset, scores * sizeof(float), scan);
 }
 
 std::optional<Validation> Validator::run() {

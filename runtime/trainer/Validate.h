@@ -26,7 +26,7 @@ private:
   Batches batches;
   // Where targets are class indices of the predictions' last axis, else null.
   const descent_input *target = nullptr;
-  const float *predictions = nullptr;
+  const descent_tensor *predictions = nullptr;
   int64_t perRow = 0, classes = 0;
   int64_t counted = 0, correct = 0;
 };

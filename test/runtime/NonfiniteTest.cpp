@@ -239,7 +239,7 @@ TEST_F(Specimen, FindsTheOpThatOverflows) {
                              "(specimen.mlir:5) (launch 1, kernel loss_8)");
   // Nothing of the run changes, the counters included.
   EXPECT_EQ(allStates(), states);
-  EXPECT_EQ(model.context.observer, nullptr);
+  EXPECT_EQ(model.backend.observer, nullptr);
 }
 
 TEST_F(Specimen, FindsTheFirstElementOfAnOutput) {
