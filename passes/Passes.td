@@ -666,4 +666,40 @@ def WrapKernelFunctions : Pass<"wrap-kernel-functions", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+//===----------------------------------------------------------------------===//
+// Cuda: kernels to device code
+//===----------------------------------------------------------------------===//
+
+def GenerateDeviceKernels : Pass<"generate-device-kernels", "::mlir::ModuleOp"> {
+  let summary = "Generate the device code of every exec.kernel into a nested module @kernels";
+  let description = [{
+    The kind of each kernel chooses its generator. Each becomes a gpu.module with its functions and an exec.device_kernel with the commands that launch
+    them. The kernels stay, since the plan and the program still speak of them.
+
+    ```mlir
+    module @kernels {
+      gpu.module @rows_relu_8x64.gpu { gpu.func @rows_relu_8x64(%x: memref<8x64xf32>, %y: memref<8x64xf32>) kernel { ... } }
+      exec.device_kernel @rows_relu_8x64 inputs 1 workspace 0 {
+      ^bb0(%x: memref<8x64xf32>, %y: memref<8x64xf32>):
+        exec.device_launch @rows_relu_8x64.gpu::@rows_relu_8x64 grid [1, 1, 1] block [128, 1, 1] (%x, %y) : ...
+      }
+    }
+    ```
+
+    Numerics: sums are taken in parts; their order depends on shapes only, never on the number of multiprocessors.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"cuda:sm_80\"", "Chip to generate for, as descent compile --target.">];
+  let dependentDialects = ["::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];
+}
+
+def LowerDeviceModules : Pass<"lower-device-modules", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Lower device functions to the LLVM dialect with NVVM's intrinsics";
+  let description = [{
+    Buffers become bare pointers, the index type 32 bits, or 64 where the module says `descent.index64`. Nothing is left that would need CUDA's libdevice.
+
+    Numerics: bit-exact, apart from expand-device-math.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];
+}
+
 #endif // DESCENT_PASSES

@@ -16,8 +16,11 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "passes/Codegen/KernelFunction.h"
+#include "passes/Cuda/DeviceKernels.h"
 #include "passes/Passes.h"
 
 namespace descent {
@@ -27,6 +30,8 @@ void registerAllDialects(mlir::DialectRegistry &registry) {
   mlir::registerAllExtensions(registry);
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
+  mlir::registerGPUDialectTranslation(registry);
+  mlir::registerNVVMDialectTranslation(registry);
   registry.insert<nn::NNDialect, train::TrainDialect, exec::ExecDialect, check::CheckDialect>();
 }
 
@@ -34,6 +39,7 @@ void registerAllPasses() {
   mlir::registerAllPasses();
   registerDescentPasses();
   registerKernelPipelines();
+  registerDevicePipelines();
   registerPhases();
 }
 

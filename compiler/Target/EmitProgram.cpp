@@ -235,6 +235,7 @@ LogicalResult ProgramEmitter::emitKernels() {
         i64(scratch.getInt()),     f64(cost.flops), f64(cost.bytes)};
     appendTable(fields, operands, sizeof(descent_operand));
     fields.push_back(i64(static_cast<int64_t>(kernel.getArgumentTypes().size())));
+    appendTable(fields, {}, sizeof(descent_command));
     kernelRows.push_back(structure(fields));
     threadScratch = std::max<uint64_t>(threadScratch, static_cast<uint64_t>(scratch.getInt()));
   }
@@ -270,10 +271,23 @@ llvm::Constant *ProgramEmitter::siteRow(exec::RunOp run) {
     sources = plan.lookupSymbol<exec::KernelOp>(run.getKernel()).getSourcesAttr();
   std::string source =
       sources ? llvm::join(sources.getAsValueRange<StringAttr>(), ", ") : std::string();
-  SmallVector<llvm::Constant *> outputs;
+  SmallVector<llvm::Constant *> outputs, offsets, waits;
   for (Value output : run.getOutputs())
     outputs.push_back(outputName(output));
-  return structure({kernel, text(source), array(outputs)});
+  for (Value buffer : run.getOperands())
+    offsets.push_back(i64(offsetOf(buffer)));
+  if (std::optional<ArrayRef<int64_t>> events = run.getWaits())
+    for (int64_t event : *events)
+      waits.push_back(i32(event));
+  SmallVector<llvm::Constant *> fields{
+      kernel,
+      text(source),
+      array(outputs),
+      array(offsets),
+      i32(static_cast<int64_t>(run.getStream())),
+      i32(run.getRecord() ? static_cast<int64_t>(*run.getRecord()) : -1)};
+  appendTable(fields, waits, sizeof(int32_t));
+  return structure(fields);
 }
 
 llvm::Function *ProgramEmitter::programFunction(exec::ProgramOp program,
@@ -336,6 +350,11 @@ llvm::Constant *ProgramEmitter::functionRow(exec::ProgramOp program) {
   appendTable(fields, outputs, sizeof(descent_tensor));
   llvm::append_range(fields, siteFields);
   fields.push_back(i64(static_cast<int64_t>(gradientsReady(program))));
+  int64_t events = 0;
+  for (auto run : program.getBody().getOps<exec::RunOp>())
+    if (run.getRecord())
+      events = std::max(events, static_cast<int64_t>(*run.getRecord()) + 1);
+  fields.push_back(i64(events));
   return structure(fields);
 }
 
@@ -401,7 +420,8 @@ FailureOr<std::unique_ptr<llvm::Module>> ProgramEmitter::run() {
       structure({i64(arena.getSize()), i64(arena.getPersistent()), i64(arena.getParameters()),
                  i64(arena.getGradients()), i64(arena.getOptimizer()), i64(arena.getActivations()),
                  i64(arena.getWorkspace()), i64(static_cast<int64_t>(workingCopies())),
-                 i64(static_cast<int64_t>(threadScratch)), i64(arena.getLowerBound())});
+                 i64(static_cast<int64_t>(threadScratch)), i64(arena.getLowerBound()), i64(0),
+                 i64(0)});
   SmallVector<llvm::Constant *> fields{i32(DESCENT_ABI_VERSION),
                                        i32(sizeof(descent_program)),
                                        text(options.name),
@@ -416,6 +436,7 @@ FailureOr<std::unique_ptr<llvm::Module>> ProgramEmitter::run() {
   llvm::append_range(fields, kernelFields);
   appendTable(fields, settings, sizeof(descent_setting));
   appendTable(fields, functions, sizeof(descent_function));
+  fields.push_back(llvm::ConstantPointerNull::get(pointer));
   llvm::Constant *program = structure(fields);
   layoutBroken |=
       module->getDataLayout().getTypeAllocSize(program->getType()) != sizeof(descent_program);

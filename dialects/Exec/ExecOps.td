@@ -158,13 +158,15 @@ def Exec_GetOp : Exec_Op<"get", [Pure, HasParent<"ProgramOp">]> {
 def Exec_RunOp : Exec_Op<"run", [AttrSizedOperandSegments, HasParent<"ProgramOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "one execution of a kernel, on buffers";
   let description = [{
-    An output may be the same buffer as an input where the kernel allows it.
+    An output may be the same buffer as an input where the kernel allows it. On a device `stream` says where it runs (0 compute, 1 communication);
+    behind it the event `record` is recorded, and it waits for the events `waits` of launches on the other stream (assign-streams).
 
     ```mlir
     exec.run @rows_relu_8x64 ins(%x : memref<8x64xf32>) outs(%y : memref<8x64xf32>) {sources = ["nn.relu h.0.act"]}
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs, OptionalAttr<StrArrayAttr>:$sources);
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs, OptionalAttr<StrArrayAttr>:$sources,
+                       DefaultValuedAttr<I64Attr, "0">:$stream, OptionalAttr<I64Attr>:$record, OptionalAttr<DenseI64ArrayAttr>:$waits);
   let assemblyFormat = [{
     $kernel (`ins` `(` $inputs^ `:` type($inputs) `)`)? `outs` `(` $outputs `:` type($outputs) `)` attr-dict
   }];
@@ -180,5 +182,7 @@ def Exec_OutputOp : Exec_Op<"output", [HasParent<"ProgramOp">]> {
   let arguments = (ins StrAttr:$name, AnyMemRef:$buffer);
   let assemblyFormat = "$name $buffer attr-dict `:` type($buffer)";
 }
+
+include "dialects/Exec/DeviceOps.td"
 
 #endif // DESCENT_DIALECTS_EXEC_EXECOPS

@@ -14,10 +14,10 @@ cmp from-nn.mlir train-again.mlir || fail "phase-precision and phase-differentia
 descent-opt --phase-fusion --phase-schedule train.mlir >from-train.mlir
 grep -q exec.program from-train.mlir || fail "no exec.program"
 descent compile gpt --emit=llvm >program.ll
-grep -q descent_program_v2 program.ll || fail "--emit=llvm has no program table"
+grep -q descent_program_v3 program.ll || fail "--emit=llvm has no program table"
 quiet descent compile gpt --emit=obj -o a.o
 quiet descent compile gpt --emit=obj -o b.o
-nm a.o >symbols; grep -q descent_program_v2 symbols || fail "--emit=obj has no program table"
+nm a.o >symbols; grep -q descent_program_v3 symbols || fail "--emit=obj has no program table"
 cmp a.o b.o || fail "the same input gives other bytes"
 descent compile gpt --emit=train --print-after=differentiate >/dev/null 2>after.log
 grep -q train.gradient after.log || fail "--print-after printed nothing"

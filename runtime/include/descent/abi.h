@@ -18,8 +18,8 @@
 extern "C" {
 #endif
 
-#define DESCENT_ABI_VERSION 2u
-#define DESCENT_PROGRAM_SYMBOL "descent_program_v2"
+#define DESCENT_ABI_VERSION 3u
+#define DESCENT_PROGRAM_SYMBOL "descent_program_v3"
 #define DESCENT_NO_OFFSET UINT64_MAX
 #define DESCENT_NO_LAUNCH UINT64_MAX
 #define DESCENT_MAX_RANK 8
@@ -117,6 +117,74 @@ typedef struct descent_operand {
   int64_t shape[DESCENT_MAX_RANK];
 } descent_operand;
 
+/* What a device does for a launch of a kernel: commands, one after the other on one stream. */
+enum descent_command_kind {
+  DESCENT_COMMAND_LAUNCH = 0,  /* a device function */
+  DESCENT_COMMAND_PRODUCT = 1, /* a matrix product of the vendor's library */
+  DESCENT_COMMAND_FILL = 2     /* sets bytes */
+};
+
+/* Where an operand of a command lies: in an operand of the kernel, or in the workspace. */
+#define DESCENT_WORKSPACE (-1)
+#define DESCENT_NO_OPERAND (-2)
+typedef struct descent_place {
+  int32_t operand; /* index, inputs first; DESCENT_WORKSPACE; DESCENT_NO_OPERAND where optional */
+  int32_t dtype;   /* of the elements there */
+  uint64_t offset; /* bytes from the operand's, or the workspace's, start */
+  uint64_t bytes;
+} descent_place;
+
+enum descent_compute { DESCENT_COMPUTE_F32 = 0, DESCENT_COMPUTE_TF32 = 1 };
+
+/* Of exec.device_product, whose description says what each computes. */
+enum descent_epilogue {
+  DESCENT_EPILOGUE_NONE = 0,
+  DESCENT_EPILOGUE_BIAS,
+  DESCENT_EPILOGUE_RELU,
+  DESCENT_EPILOGUE_RELU_BIAS,
+  DESCENT_EPILOGUE_GELU,
+  DESCENT_EPILOGUE_GELU_BIAS,
+  DESCENT_EPILOGUE_RELU_AUX,
+  DESCENT_EPILOGUE_RELU_AUX_BIAS,
+  DESCENT_EPILOGUE_GELU_AUX,
+  DESCENT_EPILOGUE_GELU_AUX_BIAS,
+  DESCENT_EPILOGUE_DRELU,
+  DESCENT_EPILOGUE_DRELU_BGRAD,
+  DESCENT_EPILOGUE_DGELU,
+  DESCENT_EPILOGUE_DGELU_BGRAD,
+  DESCENT_EPILOGUE_BGRAD_A,
+  DESCENT_EPILOGUE_BGRAD_B
+};
+
+typedef struct descent_command descent_command;
+
+/* Row-major: D[i] = epilogue(op(A[i]) op(B[i]) (+ D[i])), for i < batch; m x k times k x n. Leading
+ * dimensions and strides are in elements. */
+typedef struct descent_product {
+  int64_t m, n, k, batch;
+  int64_t lda, ldb, ldd, ld_aux;
+  int64_t stride_a, stride_b, stride_d;
+  int32_t transpose_a, transpose_b, accumulate; /* booleans */
+  int32_t compute;                              /* enum descent_compute */
+  int32_t epilogue;                             /* enum descent_epilogue */
+  int32_t reserved;
+  descent_place a, b, d, bias, aux, bias_gradient, scale_a, scale_b;
+  const descent_command *otherwise; /* instead, where the library has no algorithm */
+  uint64_t otherwise_count;
+} descent_product;
+
+struct descent_command {
+  int32_t kind;             /* enum descent_command_kind */
+  uint32_t dynamic_shared;  /* LAUNCH: bytes */
+  const char *function;     /* LAUNCH: its name in the image */
+  uint32_t grid[3], block[3];
+  const descent_place *operands; /* LAUNCH: the function's arguments, each a pointer; FILL: one */
+  uint64_t operand_count;
+  const descent_product *product; /* PRODUCT */
+  int32_t value;                  /* FILL: the byte */
+  int32_t reserved;
+};
+
 typedef struct descent_kernel {
   const char *name;    /* e.g. "gemm_bias_gelu_768x512x128" */
   const char *sources; /* the source ops it holds, e.g. "nn.matmul h.0.fc, nn.add, nn.gelu" */
@@ -128,6 +196,8 @@ typedef struct descent_kernel {
   const descent_operand *operands; /* inputs first, then outputs */
   uint64_t operand_count;
   uint64_t input_count;
+  const descent_command *commands; /* for a device, which has no `function` and no tasks */
+  uint64_t command_count;
 } descent_kernel;
 
 /* One launch of a function. Equal kernels are one, so only the site knows which ops of the model a
@@ -137,7 +207,20 @@ typedef struct descent_site {
   const char *source;           /* as the kernel's sources, but of this place */
   const char *const *outputs;   /* for each output of the kernel: the op that makes it, with the
                                    file and line where they are known */
+  const uint64_t *offsets; /* of the operands in the arena, inputs first */
+  int32_t stream;          /* of a device: enum descent_stream */
+  int32_t record;          /* event recorded behind the launch, or -1 */
+  const int32_t *waits;    /* events that the launch waits for, recorded by earlier sites on other
+                              streams */
+  uint64_t wait_count;
 } descent_site;
+
+/* Streams of a device. Work of one is ordered; events order the streams. A function starts on the
+ * compute stream and ends there: the others wait for its start and are waited for at its end. */
+enum descent_stream {
+  DESCENT_STREAM_COMPUTE = 0,
+  DESCENT_STREAM_COMMUNICATION = 1 /* collectives */
+};
 
 typedef struct descent_context descent_context; /* owned by the runtime, opaque to compiled code */
 
@@ -152,13 +235,14 @@ typedef struct descent_context descent_context; /* owned by the runtime, opaque 
  *               the first step or evaluate. */
 typedef struct descent_function {
   const char *name;
-  void (*run)(descent_context *context, uint8_t *arena);
+  void (*run)(descent_context *context, uint8_t *arena); /* null for a device: `sites` say all */
   const descent_tensor *outputs;
   uint64_t output_count;
   const descent_site *sites;
   uint64_t site_count;
   uint64_t gradients_ready; /* the first launch that reads a whole slab of gradients, or
                                DESCENT_NO_LAUNCH */
+  uint64_t event_count;     /* that `sites` record */
 } descent_function;
 
 typedef struct descent_setting { /* the recipe, flattened: "optimizer.kind" = "adamw", "batch.size"
@@ -175,7 +259,36 @@ typedef struct descent_memory { /* bytes; arena = persistent part + transient pa
   uint64_t working_copies; /* narrow copies of parameters, counted in `parameters` too */
   uint64_t thread_scratch; /* each thread adds this much behind the arena */
   uint64_t lower_bound;    /* no order-preserving plan can need less */
+  uint64_t device_workspace; /* behind the arena of a device, once for each of its streams that needs
+                                one: shared by the launches of the compute stream */
+  uint64_t device_staging;   /* behind that: DESCENT_INPUT_SLOTS copies of the inputs, each input at
+                                its place in the arena less that of the first */
 } descent_memory;
+
+#define DESCENT_INPUT_SLOTS 2
+
+/* Device code. A cubin fits the chips of its compute capability's major version from its minor on,
+ * PTX is compiled by the driver for any that is at least as new. */
+enum descent_image_kind { DESCENT_IMAGE_CUBIN = 0, DESCENT_IMAGE_PTX = 1 };
+typedef struct descent_image {
+  int32_t kind;       /* enum descent_image_kind */
+  int32_t capability; /* 90 for sm_90 */
+  const void *data;   /* PTX ends in a zero byte, which `bytes` counts */
+  uint64_t bytes;
+} descent_image;
+
+struct descent_emulated_module;
+
+typedef struct descent_device {
+  const char *target; /* "cuda:sm_90" or "cuda-emulated" */
+  int32_t capability; /* that the program was made for: 90 */
+  int32_t reserved;
+  const descent_image *images; /* cubins first; none where emulated */
+  uint64_t image_count;
+  const struct descent_emulated_module *emulated; /* descent/emulator.h; null for hardware */
+  const void *drivers; /* null: the libraries of the system are opened; else the emulator's tables
+                          (runtime/cuda/Driver.h) */
+} descent_device;
 
 typedef struct descent_program {
   uint32_t abi_version;  /* DESCENT_ABI_VERSION of the compiler */
@@ -200,6 +313,7 @@ typedef struct descent_program {
   uint64_t setting_count;
   const descent_function *functions;
   uint64_t function_count;
+  const descent_device *device; /* null for a CPU program */
 } descent_program;
 
 /* What compiled code may call: X(result, name, parameters). One list for the declarations below,

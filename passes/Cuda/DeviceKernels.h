@@ -1,0 +1,36 @@
+//===- DeviceKernels.h - Kernels of nn ops to device code -----------------===//
+//
+// One generator per kind of kernel (docs/architecture.md, "Kernels"). Each appends what
+// DeviceKernel.h describes to `target`, and emits an error at the kernel where it cannot.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DESCENT_PASSES_CUDA_DEVICEKERNELS_H
+#define DESCENT_PASSES_CUDA_DEVICEKERNELS_H
+
+#include "dialects/Exec/Exec.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "passes/Cuda/CudaTarget.h"
+
+namespace mlir {
+class OpPassManager;
+}
+
+namespace descent {
+
+/// A module of device functions and commands for every exec.kernel in `program`, in their order.
+/// Kernels are generated in parallel where the context allows threads; the result does not depend
+/// on it.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> generateDeviceKernels(mlir::ModuleOp program,
+                                                                         const CudaTarget &cuda);
+
+/// Appends what lowers the gpu.modules of a module to the LLVM dialect.
+void buildLowerDeviceModules(mlir::OpPassManager &pm);
+
+/// Registers the above as the pipeline `lower-device-kernels`.
+void registerDevicePipelines();
+
+} // namespace descent
+
+#endif // DESCENT_PASSES_CUDA_DEVICEKERNELS_H
