@@ -23,9 +23,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/Codegen/KernelFunction.h"
-#include "passes/Codegen/Lanes.h"
 #include "passes/Codegen/LoopKernels.h"
-#include "passes/Codegen/RowGraph.h"
+#include "passes/Codegen/RowValues.h"
 
 using namespace mlir;
 
@@ -145,12 +144,7 @@ Value ColumnsEmitter::loopIndex(const LinearForm &form) {
     sum = lanes.index(0);
   if (form.back() == 0)
     return sum;
-  SmallVector<APInt> ramp;
-  for (int64_t i = 0; i < block.width; ++i)
-    ramp.push_back(APInt(64, i * form.back()));
-  auto type = VectorType::get({block.width}, b.getIndexType());
-  return arith::AddIOp::create(b, lanes.widen(sum, block.width),
-                               arith::ConstantOp::create(b, DenseElementsAttr::get(type, ramp)));
+  return lanes.ramp(sum, form.back(), block.width);
 }
 
 Value ColumnsEmitter::element(RowNode *node) {
@@ -171,14 +165,9 @@ Value ColumnsEmitter::element(RowNode *node) {
             : stride == 1 ? lanes.load(buffer, at, node->type, block)
                           : lanes.loadStrided(buffer, at, stride, node->type, block);
   } else {
-    SmallVector<Value> operands;
-    for (RowNode *operand : node->operands)
-      operands.push_back(operand ? element(operand) : Value());
-    auto yield = cast<linalg::YieldOp>(node->op.getBody()->getTerminator());
-    value = lanes.payload(
-        node->op, operands, node->captures, block.width,
-        [&](unsigned loop) { return loopIndex(node->loops[loop]); }, nullptr,
-        yield.getOperand(node->resultNumber));
+    value = emitMap(
+        lanes, node, block.width, [&](RowNode *operand) { return element(operand); },
+        [&](const LinearForm &form) { return loopIndex(form); });
   }
   known[node] = value;
   return value;
@@ -200,19 +189,9 @@ SmallVector<Value> ColumnsEmitter::accumulateRow(Value rowIndex, ValueRange accu
   delinearize(rowIndex, reduced);
   SmallVector<Value> next, stored;
   for (auto [reduction, accumulator] : llvm::zip_equal(reductions, accumulators)) {
-    SmallVector<Value> operands;
-    for (auto [i, operand] : llvm::enumerate(reduction->operands))
-      operands.push_back(operand && (i < unsigned(reduction->op.getNumDpsInputs()) ||
-                                     i >= reduction->op->getNumOperands())
-                             ? element(operand)
-                             : Value());
-    Value own = reduction->op.getRegionOutputArgs()[reduction->resultNumber];
-    Value contribution =
-        reduction->combiner->getOperand(reduction->combiner->getOperand(0) == own ? 1 : 0);
-    Value value = lanes.payload(
-        reduction->op, operands, reduction->captures, block.width,
-        [&](unsigned loop) { return loopIndex(reduction->loops[loop]); }, reduction->combiner,
-        contribution);
+    Value value = emitContribution(
+        lanes, reduction, block.width, [&](RowNode *operand) { return element(operand); },
+        [&](const LinearForm &form) { return loopIndex(form); });
     next.push_back(lanes.combine(reduction->combiner, accumulator, value));
   }
   for (unsigned result : rowStores)
@@ -298,10 +277,7 @@ void ColumnsEmitter::emitTask() {
 
   SmallVector<Value> sums = sumRange(lanes.index(0), lanes.index(rows), rows);
   for (auto [reduction, sum] : llvm::zip_equal(reductions, sums)) {
-    RowNode *initial =
-        reduction->operands[reduction->op.getNumDpsInputs() + reduction->resultNumber];
-    if (initial && !(initial->kind == RowNode::Kind::Splat &&
-                     initial->splat == lanes.neutral(reduction->combiner)))
+    if (RowNode *initial = initialValue(lanes, reduction))
       sum = lanes.combine(reduction->combiner, sum, element(initial));
     taskValues[reduction] = sum;
   }

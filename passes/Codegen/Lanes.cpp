@@ -87,8 +87,19 @@ LaneBlock Lanes::block(int64_t count, int64_t least) {
   return block;
 }
 
-static Value fromStorage(ImplicitLocOpBuilder &b, Value value, Type element) {
-  if (storageType(element) == element)
+Type Lanes::stored(Type element) const {
+  return target == LaneTarget::Cpu || element.isInteger(1) ? storageType(element) : element;
+}
+
+llvm::MaybeAlign Lanes::alignment(VectorType type) const {
+  if (target == LaneTarget::Cpu)
+    return {};
+  int64_t bytes = type.getNumElements() * storageBytes(type.getElementType());
+  return llvm::Align(llvm::bit_floor(std::min<uint64_t>(bytes, 16)));
+}
+
+Value Lanes::fromStorage(Value value, Type element) {
+  if (stored(element) == element)
     return value;
   if (!element.isInteger(1)) {
     Type type = element;
@@ -99,45 +110,59 @@ static Value fromStorage(ImplicitLocOpBuilder &b, Value value, Type element) {
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(value.getType()));
   return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, value, zero);
 }
-static Value toStorage(ImplicitLocOpBuilder &b, Value value) {
-  Type element = getElementTypeOrSelf(value.getType()), stored = storageType(element);
-  if (stored == element)
+
+Value Lanes::toStorage(Value value) {
+  Type element = getElementTypeOrSelf(value.getType()), type = stored(element);
+  if (type == element)
     return value;
   if (auto vector = dyn_cast<VectorType>(value.getType()))
-    stored = vector.clone(stored);
+    type = vector.clone(type);
   if (element.isInteger(1))
-    return arith::ExtUIOp::create(b, stored, value);
-  return arith::BitcastOp::create(b, stored, value);
+    return arith::ExtUIOp::create(b, type, value);
+  return arith::BitcastOp::create(b, type, value);
 }
 
 Value Lanes::loadScalar(Value flat, Value offset, Type element) {
-  return fromStorage(b, memref::LoadOp::create(b, flat, offset), element);
+  return fromStorage(memref::LoadOp::create(b, flat, offset), element);
 }
 
 void Lanes::storeScalar(Value value, Value flat, Value offset) {
-  memref::StoreOp::create(b, toStorage(b, value), flat, offset);
+  memref::StoreOp::create(b, toStorage(value), flat, offset);
 }
 
 Value Lanes::load(Value flat, Value offset, Type element, const LaneBlock &block) {
-  auto type = VectorType::get({block.width}, storageType(element));
+  if (isScalar(block.width))
+    return loadScalar(flat, offset, element);
+  auto type = VectorType::get({block.width}, stored(element));
   if (!block.mask)
-    return fromStorage(b, vector::LoadOp::create(b, type, flat, offset), element);
+    return fromStorage(vector::LoadOp::create(b, type, flat, offset, /*nontemporal=*/false,
+                                              alignment(type)),
+                       element);
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
-  return fromStorage(b, vector::MaskedLoadOp::create(b, type, flat, offset, block.mask, zero),
+  return fromStorage(vector::MaskedLoadOp::create(b, type, flat, offset, block.mask, zero),
                      element);
 }
 
 void Lanes::store(Value value, Value flat, Value offset, const LaneBlock &block) {
-  value = toStorage(b, widen(value, block.width));
+  if (isScalar(block.width))
+    return storeScalar(value, flat, offset);
+  value = toStorage(widen(value, block.width));
   if (block.mask)
     vector::MaskedStoreOp::create(b, flat, offset, block.mask, value);
   else
-    vector::StoreOp::create(b, value, flat, offset);
+    vector::StoreOp::create(b, value, flat, offset, /*nontemporal=*/false,
+                            alignment(cast<VectorType>(value.getType())));
 }
 
 Value Lanes::loadStrided(Value flat, Value offset, int64_t stride, Type element,
                          const LaneBlock &block) {
-  auto type = VectorType::get({block.width}, storageType(element));
+  if (target == LaneTarget::Device) {
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < block.width; ++i)
+      elements.push_back(loadScalar(flat, i ? add(offset, index(i * stride)) : offset, element));
+    return join(elements);
+  }
+  auto type = VectorType::get({block.width}, stored(element));
   SmallVector<int32_t> positions;
   for (int64_t i = 0; i < block.width; ++i)
     positions.push_back(static_cast<int32_t>(i < block.active ? i * stride : 0));
@@ -148,17 +173,42 @@ Value Lanes::loadStrided(Value flat, Value offset, int64_t stride, Type element,
                                           ArrayRef<int64_t>{block.width});
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
   return fromStorage(
-      b, vector::GatherOp::create(b, type, flat, ValueRange{offset}, lanes, mask, zero), element);
+      vector::GatherOp::create(b, type, flat, ValueRange{offset}, lanes, mask, zero), element);
+}
+
+Value Lanes::join(ValueRange elements) {
+  if (elements.size() == 1)
+    return elements.front();
+  auto type = VectorType::get({static_cast<int64_t>(elements.size())}, elements.front().getType());
+  return vector::FromElementsOp::create(b, type, elements);
+}
+
+Value Lanes::ramp(Value start, int64_t step, int64_t width) {
+  // A constant vector of indices has elements of 64 bits, whatever an index has on a device.
+  if (target == LaneTarget::Device) {
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < width; ++i)
+      elements.push_back(i ? add(start, index(i * step)) : start);
+    return join(elements);
+  }
+  SmallVector<APInt> steps;
+  for (int64_t i = 0; i < width; ++i)
+    steps.push_back(APInt(64, i * step));
+  auto type = VectorType::get({width}, b.getIndexType());
+  return arith::AddIOp::create(b, widen(start, width),
+                               arith::ConstantOp::create(b, DenseElementsAttr::get(type, steps)));
 }
 
 Value Lanes::splat(TypedAttr value, int64_t width) {
+  if (isScalar(width))
+    return arith::ConstantOp::create(b, value);
   auto type = VectorType::get({width}, value.getType());
   return arith::ConstantOp::create(
       b, cast<TypedAttr>(DenseElementsAttr::get(type, ArrayRef<Attribute>{value})));
 }
 
 Value Lanes::widen(Value value, int64_t width) {
-  if (isa<VectorType>(value.getType()))
+  if (isa<VectorType>(value.getType()) || isScalar(width))
     return value;
   if (auto constant = value.getDefiningOp<arith::ConstantOp>())
     return splat(cast<TypedAttr>(constant.getValue()), width);
@@ -294,6 +344,8 @@ Value Lanes::narrow(Operation *combiner, Value vector, int64_t width) {
 }
 
 Value Lanes::horizontal(Operation *combiner, Value vector) {
+  if (!isa<VectorType>(vector.getType()))
+    return vector;
   vector = narrow(combiner, vector, 1);
   return vector::ExtractOp::create(b, vector, ArrayRef<int64_t>{0});
 }

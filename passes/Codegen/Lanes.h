@@ -2,8 +2,8 @@
 //
 // Loads, stores and payloads on scalars or on vectors of a given number of elements. A value is
 // *uniform* while it is a scalar; it becomes a vector where it meets one. Buffers are seen as flat
-// one-dimensional memrefs in their storage type (i8 for i1, f8E4M3FN and f8E5M2, i16 for bf16 and
-// f16).
+// one-dimensional memrefs in their storage type: on the CPU i8 for i1, f8E4M3FN and f8E5M2, i16 for
+// bf16 and f16; on a device i8 for i1 and else the element type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,15 +24,24 @@ struct LaneBlock {
   mlir::Value mask; ///< vector<width x i1>, null if all lanes exist
 };
 
-/// Type in which elements lie in memory.
+/// Type in which elements lie in a CPU's memory.
 mlir::Type storageType(mlir::Type element);
 int64_t storageBytes(mlir::Type element);
 /// The buffer type of a tensor: static, identity layout, storage type.
 mlir::MemRefType bufferType(mlir::RankedTensorType type);
 
+/// What the code is for: how elements are stored, and whether vectors in memory are aligned.
+enum class LaneTarget {
+  Cpu,
+  /// A thread of a GPU: vectors of at most 16 bytes lie at multiples of their size, so that one
+  /// access moves them; one lane is a scalar; nothing is masked.
+  Device
+};
+
 class Lanes {
 public:
-  explicit Lanes(mlir::ImplicitLocOpBuilder &builder) : b(builder) {}
+  explicit Lanes(mlir::ImplicitLocOpBuilder &builder, LaneTarget target = LaneTarget::Cpu)
+      : b(builder), target(target) {}
 
   mlir::Value index(int64_t value);
   mlir::Value add(mlir::Value a, mlir::Value offset);
@@ -65,9 +74,13 @@ public:
   mlir::Value loadStrided(mlir::Value flat, mlir::Value offset, int64_t stride, mlir::Type element,
                           const LaneBlock &block);
 
+  /// start, start + step, ...; `start` is an index.
+  mlir::Value ramp(mlir::Value start, int64_t step, int64_t width);
   /// A vector of `width` from a uniform value; vectors pass through.
   mlir::Value widen(mlir::Value value, int64_t width);
   mlir::Value splat(mlir::TypedAttr value, int64_t width);
+  /// A vector of the elements; one element stays a scalar.
+  mlir::Value join(mlir::ValueRange elements);
   /// Contiguous lanes of a vector.
   mlir::Value part(mlir::Value vector, int64_t from, int64_t count);
 
@@ -94,6 +107,15 @@ public:
   mlir::Value narrow(mlir::Operation *combiner, mlir::Value vector, int64_t width);
 
   mlir::ImplicitLocOpBuilder &b;
+  LaneTarget target;
+
+private:
+  bool isScalar(int64_t width) const { return target == LaneTarget::Device && width == 1; }
+  /// Type in which elements lie in this target's buffers.
+  mlir::Type stored(mlir::Type element) const;
+  mlir::Value fromStorage(mlir::Value value, mlir::Type element);
+  mlir::Value toStorage(mlir::Value value);
+  llvm::MaybeAlign alignment(mlir::VectorType type) const;
 };
 
 } // namespace descent

@@ -20,11 +20,8 @@ namespace descent {
 /// Keeping a value costs a store and a load; up to so many operations, computing it again costs no
 /// more.
 static constexpr unsigned recomputeCost = 6;
-/// Rows longer than this are not worth keeping: they would fall out of the cache before they are
-/// read again.
-static constexpr int64_t largestSpill = 512 << 10;
-
-RowSchedule::RowSchedule(const RowGraph &graph) : graph(graph) {
+RowSchedule::RowSchedule(const RowGraph &graph, int64_t spillLimit)
+    : graph(graph), spillLimit(spillLimit) {
   for (int64_t size : graph.sizes)
     rows *= size;
   if (!graph.sizes.empty()) {
@@ -82,7 +79,7 @@ void RowSchedule::visit(RowNode *node, unsigned stage, bool decide) {
           missing(result).empty())
         reread[node] = i;
     int64_t bytes = llvm::alignTo(columns * storageBytes(node->type), 64);
-    if (!reread.contains(node) && node->cost > recomputeCost && bytes <= largestSpill) {
+    if (!reread.contains(node) && node->cost > recomputeCost && bytes <= spillLimit) {
       spilled[node] = scratchBytes;
       scratchBytes += bytes;
       stages[node->level].spills.push_back(node);

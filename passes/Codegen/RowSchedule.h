@@ -27,7 +27,12 @@ struct RowStage {
 
 class RowSchedule {
 public:
-  explicit RowSchedule(const RowGraph &graph);
+  /// Rows longer than this are not worth keeping: they would fall out of the cache before they are
+  /// read again.
+  static constexpr int64_t largestSpill = 512 << 10;
+
+  /// `spillLimit`: bytes of the longest row that may be kept in row scratch; 0 where there is none.
+  explicit RowSchedule(const RowGraph &graph, int64_t spillLimit = largestSpill);
 
   std::vector<RowStage> stages;
   llvm::SmallVector<unsigned>
@@ -51,6 +56,7 @@ public:
 
 private:
   const RowGraph &graph;
+  int64_t spillLimit;
   bool storesElements(unsigned result) const {
     const RowResult &r = graph.results[result];
     return !r.strides.empty() && r.strides.back() != 0;

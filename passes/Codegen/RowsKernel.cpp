@@ -26,9 +26,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/Codegen/KernelFunction.h"
-#include "passes/Codegen/Lanes.h"
 #include "passes/Codegen/LoopKernels.h"
-#include "passes/Codegen/RowSchedule.h"
+#include "passes/Codegen/RowValues.h"
 
 using namespace mlir;
 
@@ -45,76 +44,29 @@ constexpr int64_t wantedTasks = 16;
 /// rounding error down.
 constexpr int64_t longestSum = 128;
 
-using BlockValues = llvm::DenseMap<RowNode *, Value>;
-
-class RowsEmitter {
+class RowsEmitter : public RowValues {
 public:
   RowsEmitter(RowGraph &graph, RowSchedule &schedule, const CpuTarget &cpu, ImplicitLocOpBuilder &b)
-      : graph(graph), schedule(schedule), cpu(cpu), b(b), lanes(b) {}
+      : RowValues(graph, schedule, b, LaneTarget::Cpu), cpu(cpu) {}
 
   FailureOr<func::FuncOp> emit(func::FuncOp tensors, ModuleOp target);
 
 private:
-  RowGraph &graph;
-  RowSchedule &schedule;
   const CpuTarget &cpu;
-  ImplicitLocOpBuilder &b;
-  Lanes lanes;
-  SmallVector<Value> inputs, outputs; // flat
   llvm::DenseMap<RowNode *, Value> spills;
   int64_t width = 16; // W
   int64_t rowsPerTask = 1, columnsPerTask = 1, columnTasks = 1;
+  Value columnEnd; // null: whole rows
 
-  // Valid within one row.
-  Value row;
-  SmallVector<Value> position; // index of each dimension but the last, null where not yet computed
-  llvm::DenseMap<RowNode *, Value> uniforms, loadBases;
-  SmallVector<Value> storeBases, storeGuards;
-  Value columnBegin, columnEnd; // null: whole rows
-
-  LogicalResult check(func::FuncOp tensors);
   void chooseWidth();
   void chooseTasks();
-  int64_t elementBytes() const;
-
-  unsigned leading() const { return graph.sizes.empty() ? 0 : graph.sizes.size() - 1; }
-  Value dimension(unsigned i);
-  Value offset(const LinearForm &strides);
-  Value guard(const RowResult &result);
-  Value uniform(RowNode *node);
-  Value loopIndex(const LinearForm &form, Value column, int64_t blockWidth);
-  Value element(RowNode *node, unsigned stage, Value column, const LaneBlock &block,
-                BlockValues &values);
+  Value loadElement(RowNode *node, Value column, const LaneBlock &block) override;
+  Value loadKept(RowNode *node, Value column, const LaneBlock &block) override;
   SmallVector<Value> blockBody(unsigned stage, Value column, const LaneBlock &block,
                                ValueRange accumulators);
   void emitRow(Value rowIndex);
   void emitStage(unsigned stage);
 };
-
-LogicalResult RowsEmitter::check(func::FuncOp tensors) {
-  for (auto &node : graph.nodes())
-    if (node->kind == RowNode::Kind::Reduce &&
-        (node->reduced.size() != 1 || node->reduced[0] != graph.sizes.size() - 1))
-      return node->op.emitError("a rows kernel reduces over the last axis only (or over axes that "
-                                "are one run in every buffer)");
-  for (auto [i, result] : llvm::enumerate(graph.results))
-    if (!result.strides.empty() && result.strides.back() > 1)
-      return tensors.emitError()
-             << "result " << i
-             << " of a rows kernel is not contiguous along the kernel's last axis";
-  return success();
-}
-
-int64_t RowsEmitter::elementBytes() const {
-  int64_t bytes = 0;
-  for (auto &node : graph.nodes())
-    if (node->kind == RowNode::Kind::Load && schedule.varies(node.get()))
-      bytes += storageBytes(node->type);
-  for (const RowResult &result : graph.results)
-    if (!result.strides.empty() && result.strides.back() != 0)
-      bytes += storageBytes(result.type);
-  return std::max<int64_t>(bytes, 1);
-}
 
 /// Four registers in flight hide the latency of arithmetic. Where many streams or a polynomial
 /// compete for registers, two do: spilled lanes cost more than the latency.
@@ -144,133 +96,18 @@ void RowsEmitter::chooseTasks() {
   columnTasks = llvm::divideCeil(schedule.columns, columnsPerTask);
 }
 
-Value RowsEmitter::dimension(unsigned i) {
-  if (leading() == 1)
-    return row;
-  if (!position[i]) {
-    int64_t inner = 1;
-    for (unsigned k = i + 1; k < leading(); ++k)
-      inner *= graph.sizes[k];
-    Value quotient =
-        inner == 1 ? row : arith::DivUIOp::create(b, row, lanes.index(inner)).getResult();
-    position[i] =
-        i == 0 ? quotient
-               : arith::RemUIOp::create(b, quotient, lanes.index(graph.sizes[i])).getResult();
-  }
-  return position[i];
+Value RowsEmitter::loadElement(RowNode *node, Value column, const LaneBlock &block) {
+  int64_t stride = node->strides.back();
+  Value at = lanes.add(loadBases.lookup(node), lanes.scaled(column, stride));
+  return stride == 1 ? lanes.load(inputs[node->argument], at, node->type, block)
+                     : lanes.loadStrided(inputs[node->argument], at, stride, node->type, block);
 }
 
-/// The part of an address that a row fixes; null if it is 0.
-Value RowsEmitter::offset(const LinearForm &strides) {
-  Value sum;
-  // Most buffers hold whole rows one behind the other: one product instead of a division per
-  // dimension.
-  bool whole = leading() > 0;
-  for (unsigned i = leading(); i-- > 1;)
-    whole &= strides[i - 1] == strides[i] * graph.sizes[i];
-  if (whole && strides[leading() - 1] != 0)
-    return lanes.scaled(row, strides[leading() - 1]);
-  for (unsigned i = 0; i < leading(); ++i)
-    if (strides[i] != 0)
-      sum = lanes.add(sum, lanes.scaled(dimension(i), strides[i]));
-  return sum;
-}
-
-/// Where a result lacks dimensions, one row writes it. Null: every row does.
-Value RowsEmitter::guard(const RowResult &result) {
-  Value all;
-  for (unsigned i : schedule.missing(result)) {
-    Value at = i < leading() ? dimension(i) : columnBegin;
-    if (!at)
-      continue;
-    Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, at, lanes.index(0));
-    all = all ? arith::AndIOp::create(b, all, first).getResult() : first;
-  }
-  return all;
-}
-
-Value RowsEmitter::loopIndex(const LinearForm &form, Value column, int64_t blockWidth) {
-  Value sum = offset(form);
-  int64_t step = form.empty() ? 0 : form.back();
-  if (step == 0)
-    return sum ? sum : lanes.index(0);
-  sum = lanes.add(sum, lanes.scaled(column, step));
-  SmallVector<int64_t> steps;
-  for (int64_t i = 0; i < blockWidth; ++i)
-    steps.push_back(i * step);
-  auto type = VectorType::get({blockWidth}, b.getIndexType());
-  Value ramp = arith::ConstantOp::create(b, DenseElementsAttr::get(type, [&] {
-                                           SmallVector<APInt> values;
-                                           for (int64_t s : steps)
-                                             values.push_back(APInt(64, s));
-                                           return values;
-                                         }()));
-  return arith::AddIOp::create(b, lanes.widen(sum, blockWidth), ramp);
-}
-
-Value RowsEmitter::uniform(RowNode *node) {
-  if (Value known = uniforms.lookup(node))
-    return known;
-  Value value;
-  switch (node->kind) {
-  case RowNode::Kind::Load: {
-    Value at = offset(node->strides);
-    if (!at || node->base)
-      at = lanes.add(at, lanes.index(node->base));
-    value = lanes.loadScalar(inputs[node->argument], at, node->type);
-    break;
-  }
-  case RowNode::Kind::Splat:
-    value = arith::ConstantOp::create(b, node->splat);
-    break;
-  case RowNode::Kind::Map: {
-    SmallVector<Value> operands;
-    for (RowNode *operand : node->operands)
-      operands.push_back(operand ? uniform(operand) : Value());
-    auto yield = cast<linalg::YieldOp>(node->op.getBody()->getTerminator());
-    value = lanes.payload(
-        node->op, operands, node->captures, 1,
-        [&](unsigned loop) { return loopIndex(node->loops[loop], nullptr, 1); }, nullptr,
-        yield.getOperand(node->resultNumber));
-    break;
-  }
-  case RowNode::Kind::Reduce:
-    llvm_unreachable("a stage defines its reductions before later ones read them");
-  }
-  uniforms[node] = value;
-  return value;
-}
-
-Value RowsEmitter::element(RowNode *node, unsigned stage, Value column, const LaneBlock &block,
-                           BlockValues &values) {
-  if (!schedule.varies(node))
-    return uniform(node);
-  if (Value known = values.lookup(node))
-    return known;
-  Value value;
-  if (schedule.comesFromMemory(node, stage)) {
-    if (auto it = schedule.reread.find(node); it != schedule.reread.end())
-      value = lanes.load(outputs[it->second], lanes.add(storeBases[it->second], column), node->type,
-                         block);
-    else
-      value = lanes.load(spills[node], column, node->type, block);
-  } else if (node->kind == RowNode::Kind::Load) {
-    int64_t stride = node->strides.back();
-    Value at = lanes.add(loadBases.lookup(node), lanes.scaled(column, stride));
-    value = stride == 1 ? lanes.load(inputs[node->argument], at, node->type, block)
-                        : lanes.loadStrided(inputs[node->argument], at, stride, node->type, block);
-  } else {
-    SmallVector<Value> operands;
-    for (RowNode *operand : node->operands)
-      operands.push_back(operand ? element(operand, stage, column, block, values) : Value());
-    auto yield = cast<linalg::YieldOp>(node->op.getBody()->getTerminator());
-    value = lanes.payload(
-        node->op, operands, node->captures, block.width,
-        [&](unsigned loop) { return loopIndex(node->loops[loop], column, block.width); }, nullptr,
-        yield.getOperand(node->resultNumber));
-  }
-  values[node] = value;
-  return value;
+Value RowsEmitter::loadKept(RowNode *node, Value column, const LaneBlock &block) {
+  if (auto it = schedule.reread.find(node); it != schedule.reread.end())
+    return lanes.load(outputs[it->second], lanes.add(storeBases[it->second], column), node->type,
+                      block);
+  return lanes.load(spills[node], column, node->type, block);
 }
 
 /// One block of lanes of a stage. Everything is computed before anything is stored, so that a
@@ -281,20 +118,7 @@ SmallVector<Value> RowsEmitter::blockBody(unsigned stageNumber, Value column,
   BlockValues values;
   SmallVector<Value> next;
   for (auto [reduction, accumulator] : llvm::zip(stage.reductions, accumulators)) {
-    SmallVector<Value> operands;
-    unsigned inputsOnly = reduction->op.getNumDpsInputs();
-    for (auto [i, operand] : llvm::enumerate(reduction->operands))
-      operands.push_back(operand && (i < inputsOnly || i >= reduction->op->getNumOperands())
-                             ? element(operand, stageNumber, column, block, values)
-                             : Value());
-    Value own = reduction->op.getRegionOutputArgs()[reduction->resultNumber];
-    Value contribution =
-        reduction->combiner->getOperand(reduction->combiner->getOperand(0) == own ? 1 : 0);
-    Value value = lanes.payload(
-        reduction->op, operands, reduction->captures, block.width,
-        [&](unsigned loop) { return loopIndex(reduction->loops[loop], column, block.width); },
-        reduction->combiner, contribution);
-    value = lanes.widen(value, block.width);
+    Value value = contribution(reduction, stageNumber, column, block, values);
     if (block.mask)
       value = arith::SelectOp::create(b, block.mask, value,
                                       lanes.splat(lanes.neutral(reduction->combiner), block.width));
@@ -318,19 +142,7 @@ void RowsEmitter::emitStage(unsigned stageNumber) {
   RowStage &stage = schedule.stages[stageNumber];
   if (stage.reductions.empty() && stage.stores.empty() && stage.spills.empty())
     return;
-  // What the whole row shares stands before the column loop.
-  for (RowNode *node : stage.uniform)
-    uniform(node);
-  for (RowNode *node : stage.visited)
-    if (node->kind == RowNode::Kind::Load && !loadBases.contains(node))
-      loadBases[node] = offset(node->strides);
-  if (graph.usesIndices)
-    for (unsigned i = 0; i < leading(); ++i)
-      dimension(i);
-  for (unsigned result : stage.stores) {
-    storeBases[result] = offset(graph.results[result].strides);
-    storeGuards[result] = guard(graph.results[result]);
-  }
+  enterStage(stageNumber);
 
   int64_t ragged = schedule.columns % width, whole = schedule.columns - ragged;
   SmallVector<Value> accumulators;
@@ -381,32 +193,16 @@ void RowsEmitter::emitStage(unsigned stageNumber) {
     });
   }
   for (auto [reduction, accumulator] : llvm::zip(stage.reductions, accumulators)) {
-    Value value = lanes.horizontal(reduction->combiner, accumulator);
-    RowNode *initial =
-        reduction->operands[reduction->op.getNumDpsInputs() + reduction->resultNumber];
-    TypedAttr neutral = lanes.neutral(reduction->combiner);
-    if (initial && !(initial->kind == RowNode::Kind::Splat && initial->splat == neutral))
-      value = lanes.combine(reduction->combiner, value, uniform(initial));
-    uniforms[reduction] = value;
+    finish(reduction, lanes.horizontal(reduction->combiner, accumulator));
   }
 }
 
 void RowsEmitter::emitRow(Value rowIndex) {
-  row = rowIndex;
-  position.assign(leading(), nullptr);
-  loadBases.clear();
+  enterRow(rowIndex);
   auto shared = uniforms;
   for (unsigned stage = 0; stage < schedule.stages.size(); ++stage)
     emitStage(stage);
-  SmallVector<Value> values;
-  for (unsigned result : schedule.rowResults)
-    values.push_back(uniform(graph.results[result].node));
-  for (auto [result, value] : llvm::zip(schedule.rowResults, values)) {
-    Value at = offset(graph.results[result].strides);
-    lanes.when(guard(graph.results[result]), [&, result = result, value = value] {
-      lanes.storeScalar(value, outputs[result], at ? at : lanes.index(0));
-    });
-  }
+  storeRowResults();
   uniforms = std::move(shared);
 }
 
@@ -429,15 +225,7 @@ FailureOr<func::FuncOp> RowsEmitter::emit(func::FuncOp tensors, ModuleOp target)
         scratch = arguments[buffers.size() + 2];
   for (auto &[node, byteOffset] : schedule.spilled)
     spills[node] = lanes.scratchView(scratch, byteOffset, schedule.columns, node->type);
-  storeBases.resize(outputs.size());
-  storeGuards.resize(outputs.size());
-
-  // What no dimension changes and no reduction feeds is computed once per call: an optimizer's bias
-  // corrections, say.
-  for (RowStage &stage : schedule.stages)
-    for (RowNode *node : stage.uniform)
-      if (node->level == 0 && llvm::all_of(node->depends, [](int64_t d) { return d == 0; }))
-        uniform(node);
+  emitShared();
 
   auto bounded = [&](Value task, int64_t step, int64_t limit) -> Value {
     Value end = lanes.scaled(task, step);
@@ -494,10 +282,11 @@ SmallVector<std::pair<unsigned, unsigned>> reusableRowOperands(func::FuncOp tens
   if (failed(graph))
     return pairs;
   (*graph)->mergeDimensions();
-  RowSchedule schedule(**graph);
+  // Devices compute again what CPUs keep in row scratch, and so read inputs in later stages.
+  RowSchedule keeping(**graph), recomputing(**graph, /*spillLimit=*/0);
   for (unsigned result = 0; result < (*graph)->results.size(); ++result)
     for (unsigned input = 0; input < (*graph)->inputTypes.size(); ++input)
-      if (schedule.reusable(result, input))
+      if (keeping.reusable(result, input) && recomputing.reusable(result, input))
         pairs.push_back({result, input});
   return pairs;
 }
