@@ -30,16 +30,15 @@ RowNode *initialValue(Lanes &lanes, RowNode *reduction);
 
 class RowValues {
 public:
-  RowValues(RowGraph &graph, RowSchedule &schedule, mlir::ImplicitLocOpBuilder &b,
-            LaneTarget target)
-      : graph(graph), schedule(schedule), b(b), lanes(b, target) {}
+  RowValues(RowGraph &graph, RowSchedule &schedule, Lanes &lanes)
+      : graph(graph), schedule(schedule), b(lanes.b), lanes(lanes) {}
   virtual ~RowValues() = default;
 
 protected:
   RowGraph &graph;
   RowSchedule &schedule;
   mlir::ImplicitLocOpBuilder &b;
-  Lanes lanes;
+  Lanes &lanes;
   llvm::SmallVector<mlir::Value> inputs, outputs; // flat
 
   // Valid within one row.

@@ -46,8 +46,8 @@ constexpr int64_t longestSum = 128;
 
 class RowsEmitter : public RowValues {
 public:
-  RowsEmitter(RowGraph &graph, RowSchedule &schedule, const CpuTarget &cpu, ImplicitLocOpBuilder &b)
-      : RowValues(graph, schedule, b, LaneTarget::Cpu), cpu(cpu) {}
+  RowsEmitter(RowGraph &graph, RowSchedule &schedule, const CpuTarget &cpu, Lanes &lanes)
+      : RowValues(graph, schedule, lanes), cpu(cpu) {}
 
   FailureOr<func::FuncOp> emit(func::FuncOp tensors, ModuleOp target);
 
@@ -272,7 +272,8 @@ FailureOr<func::FuncOp> emitRows(func::FuncOp tensors, ModuleOp target, const Cp
   (*graph)->mergeDimensions();
   RowSchedule schedule(**graph);
   ImplicitLocOpBuilder builder(tensors.getLoc(), tensors.getContext());
-  return RowsEmitter(**graph, schedule, cpu, builder).emit(tensors, target);
+  Lanes lanes(builder);
+  return RowsEmitter(**graph, schedule, cpu, lanes).emit(tensors, target);
 }
 
 SmallVector<std::pair<unsigned, unsigned>> reusableRowOperands(func::FuncOp tensors) {

@@ -110,74 +110,12 @@ SmallVector<Value> DeviceLanes::unrolled(Value from, Value to, int64_t step, int
   return loop(rest, to, step, state, body);
 }
 
-Value DeviceLanes::fromDevice(Value value, Type element) {
-  if (!element.isInteger(1))
-    return value;
-  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(value.getType()));
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, value, zero);
-}
-
-Value DeviceLanes::toDevice(Value value) {
-  Type element = getElementTypeOrSelf(value.getType());
-  if (!element.isInteger(1))
-    return value;
-  Type stored = deviceElement(element);
-  if (auto vector = dyn_cast<VectorType>(value.getType()))
-    stored = vector.clone(stored);
-  return arith::ExtUIOp::create(b, stored, value);
-}
-
-Value DeviceLanes::read(Value flat, Value offset, Type element, int64_t width) {
-  if (width == 1)
-    return fromDevice(memref::LoadOp::create(b, flat, offset), element);
-  auto type = VectorType::get({width}, deviceElement(element));
-  llvm::Align alignment(width * deviceBytes(element));
-  return fromDevice(vector::LoadOp::create(b, type, flat, offset, /*nontemporal=*/false, alignment),
-                    element);
-}
-
-Value DeviceLanes::readStrided(Value flat, Value offset, int64_t stride, Type element,
-                               int64_t width) {
-  SmallVector<Value> values;
-  for (int64_t i = 0; i < width; ++i)
-    values.push_back(
-        memref::LoadOp::create(b, flat, i == 0 ? offset : add(offset, index(i * stride))));
-  return fromDevice(join(values), element);
-}
-
-void DeviceLanes::write(Value value, Value flat, Value offset, int64_t width) {
-  value = toDevice(spread(value, width));
-  if (width == 1) {
-    memref::StoreOp::create(b, value, flat, offset);
-    return;
-  }
-  llvm::Align alignment(width * deviceBytes(getElementTypeOrSelf(value.getType())));
-  vector::StoreOp::create(b, value, flat, offset, /*nontemporal=*/false, alignment);
-}
-
 Value DeviceLanes::constant(TypedAttr value) { return arith::ConstantOp::create(b, value); }
-
-Value DeviceLanes::spread(Value value, int64_t width) {
-  if (width == 1 || isa<VectorType>(value.getType()))
-    return value;
-  return vector::BroadcastOp::create(b, VectorType::get({width}, value.getType()), value);
-}
-
-Value DeviceLanes::uniform(TypedAttr value, int64_t width) {
-  return width == 1 ? constant(value) : splat(value, width);
-}
 
 Value DeviceLanes::lane(Value value, int64_t number) {
   if (!isa<VectorType>(value.getType()))
     return value;
   return vector::ExtractOp::create(b, value, ArrayRef<int64_t>{number});
-}
-
-Value DeviceLanes::join(ArrayRef<Value> lanes) {
-  if (lanes.size() == 1)
-    return lanes.front();
-  auto type = VectorType::get({static_cast<int64_t>(lanes.size())}, lanes.front().getType());
-  return vector::FromElementsOp::create(b, type, lanes);
 }
 
 } // namespace descent

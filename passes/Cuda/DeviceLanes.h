@@ -21,7 +21,8 @@ int64_t deviceBytes(mlir::Type element);
 
 class DeviceLanes : public Lanes {
 public:
-  explicit DeviceLanes(mlir::ImplicitLocOpBuilder &builder) : Lanes(builder) {}
+  explicit DeviceLanes(mlir::ImplicitLocOpBuilder &builder)
+      : Lanes(builder, LaneTarget::Device) {}
 
   /// x of the thread in its block and of the block in the grid.
   mlir::Value thread();
@@ -55,23 +56,24 @@ public:
            llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
 
   /// `width` neighbouring elements at an offset that is a multiple of `width`.
-  mlir::Value read(mlir::Value flat, mlir::Value offset, mlir::Type element, int64_t width);
+  mlir::Value read(mlir::Value flat, mlir::Value offset, mlir::Type element, int64_t width) {
+    return load(flat, offset, element, LaneBlock{width, width, nullptr});
+  }
   /// `width` elements, `stride` apart.
   mlir::Value readStrided(mlir::Value flat, mlir::Value offset, int64_t stride, mlir::Type element,
-                          int64_t width);
-  void write(mlir::Value value, mlir::Value flat, mlir::Value offset, int64_t width);
+                          int64_t width) {
+    return loadStrided(flat, offset, stride, element, LaneBlock{width, width, nullptr});
+  }
+  void write(mlir::Value value, mlir::Value flat, mlir::Value offset, int64_t width) {
+    store(value, flat, offset, LaneBlock{width, width, nullptr});
+  }
 
   mlir::Value constant(mlir::TypedAttr value);
   /// As `widen`, and a scalar where width is 1.
-  mlir::Value spread(mlir::Value value, int64_t width);
+  mlir::Value spread(mlir::Value value, int64_t width) { return widen(value, width); }
   /// A constant in all lanes.
-  mlir::Value uniform(mlir::TypedAttr value, int64_t width);
+  mlir::Value uniform(mlir::TypedAttr value, int64_t width) { return splat(value, width); }
   mlir::Value lane(mlir::Value value, int64_t number);
-  mlir::Value join(llvm::ArrayRef<mlir::Value> lanes);
-
-private:
-  mlir::Value fromDevice(mlir::Value value, mlir::Type element);
-  mlir::Value toDevice(mlir::Value value);
 };
 
 /// The most elements, a power of two and at most `most`, that one access can move where all of
