@@ -15,7 +15,7 @@ static int64_t bytesOf(Type type) {
 
 LogicalResult DeviceKernelOp::verifyRegions() {
   Block &body = getBody().front();
-  if (getInputs() < 0 || getInputs() > body.getNumArguments())
+  if (getInputs() > body.getNumArguments())
     return emitOpError() << "has " << body.getNumArguments() << " operands, so " << getInputs()
                          << " of them cannot be inputs";
   for (BlockArgument argument : body.getArguments()) {

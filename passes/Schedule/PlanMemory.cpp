@@ -274,7 +274,8 @@ void PlanMemory::buildProgram(train::FuncOp function, const TransientSlots &tran
     for (Value output : launch.getOutputs())
       outputs.push_back(bufferOf(output));
     exec::RunOp::create(builder, launch.getLoc(), launch.getKernelAttr(), inputs, outputs,
-                        launch->getAttrOfType<ArrayAttr>("sources"));
+                        launch->getAttrOfType<ArrayAttr>("sources"), /*stream=*/0,
+                        /*record=*/nullptr, /*waits=*/nullptr);
     ++launches;
   }
   train::ReturnOp ret = function.getReturn();
