@@ -12,10 +12,14 @@
 #include "compiler/Import/ReadModel.h"
 #include "compiler/Pipelines/Pipelines.h"
 #include "compiler/Target/CpuCodegen.h"
+#include "compiler/Target/EmitDevice.h"
 #include "compiler/Target/EmitProgram.h"
+#include "compiler/Target/Emulate.h"
 #include "passes/Codegen/KernelDispatch.h"
+#include "passes/Cuda/DeviceKernels.h"
 
 #include "mlir/IR/Threading.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -93,7 +97,9 @@ ModuleOp Compilation::getLaunches() const { return launches.get(); }
 ModuleOp Compilation::getKernels() const { return kernels.get(); }
 
 LogicalResult Compilation::generate() {
-  FailureOr<OwningOpRef<ModuleOp>> generated = generateKernels(*module, options.cpu);
+  FailureOr<OwningOpRef<ModuleOp>> generated = options.cuda
+                                                   ? generateDeviceKernels(*module, *options.cuda)
+                                                   : generateKernels(*module, options.cpu);
   if (failed(generated))
     return failure();
   kernels = std::move(*generated);
@@ -133,19 +139,83 @@ static OwningOpRef<ModuleOp> split(ModuleOp kernels, unsigned parts) {
   return outer;
 }
 
+FailureOr<ModuleOp> Compilation::lowerDevice() {
+  if (!loweredDevice) {
+    if (options.verifyEach && failed(verify(*kernels)))
+      return failure();
+    OwningOpRef<ModuleOp> copy = kernels->clone();
+    if (failed(lowerDeviceKernels(*copy)))
+      return failure();
+    loweredDevice = std::move(copy);
+  }
+  return *loweredDevice;
+}
+
+FailureOr<DeviceCode> Compilation::translateDevice() {
+  FailureOr<ModuleOp> lowered = lowerDevice();
+  if (failed(lowered))
+    return failure();
+  return translateDeviceKernels(*lowered, *options.cuda);
+}
+
+FailureOr<std::string> Compilation::emitDevicePtx() {
+  if (!ptx) {
+    FailureOr<DeviceCode> code = translateDevice();
+    if (failed(code))
+      return failure();
+    FailureOr<std::string> text = emitPtx(*code->module, *options.cuda, module->getLoc());
+    if (failed(text))
+      return failure();
+    ptx = std::move(*text);
+  }
+  return *ptx;
+}
+
+FailureOr<std::optional<Cubin>> Compilation::emitDeviceCubin() {
+  FailureOr<std::string> text = emitDevicePtx();
+  if (failed(text))
+    return failure();
+  return assemble(*text, *options.cuda, module->getLoc());
+}
+
 static ProgramOptions programOptions(const CompileOptions &options, ModuleOp plan) {
   auto name = plan->getAttrOfType<StringAttr>("train.model");
-  return {name ? name.str() : "model", options.recipe.flatten(), options.cpu};
+  return {name ? name.str() : "model", options.recipe.flatten(), options.cpu,
+          /*device=*/nullptr};
+}
+
+FailureOr<ObjectBytes> Compilation::emitTables(const DeviceImages *device) {
+  llvm::LLVMContext llvmContext;
+  ProgramOptions tables = programOptions(options, *module);
+  tables.device = device;
+  auto program = emitProgram(*module, *kernels, tables, llvmContext);
+  if (failed(program))
+    return failure();
+  return compileToObject(**program, options.cpu, module->getLoc());
 }
 
 FailureOr<std::string> Compilation::emitLLVM() {
   llvm::LLVMContext llvmContext;
-  auto program = emitProgram(*module, *kernels, programOptions(options, *module), llvmContext);
+  ProgramOptions tables = programOptions(options, *module);
+  DeviceImages images; // the text shows the device's code instead of its bytes
+  if (options.cuda) {
+    images.cuda = *options.cuda;
+    tables.device = &images;
+  }
+  auto program = emitProgram(*module, *kernels, tables, llvmContext);
   if (failed(program))
     return failure();
   std::string text;
   llvm::raw_string_ostream stream(text);
   (*program)->print(stream, nullptr);
+  if (options.cuda) {
+    FailureOr<DeviceCode> code = translateDevice();
+    if (failed(code))
+      return failure();
+    stream << "\n";
+    code->module->print(stream, nullptr);
+    return text;
+  }
   OwningOpRef<ModuleOp> copy = kernels->clone();
   if (failed(lowerKernelFunctions(*copy, options.cpu)))
     return failure();
@@ -156,12 +226,42 @@ FailureOr<std::string> Compilation::emitLLVM() {
 }
 
 FailureOr<std::vector<ObjectBytes>> Compilation::emitObjects() {
+  std::vector<ObjectBytes> objects;
+  auto append = [&](FailureOr<ObjectBytes> object) {
+    if (succeeded(object))
+      objects.push_back(std::move(*object));
+    return LogicalResult(object);
+  };
+  if (options.cuda && options.cuda->emulated) {
+    FailureOr<DeviceCode> code = translateDevice();
+    if (failed(code))
+      return failure();
+    llvm::Expected<ObjectBytes> device = compileEmulated(*code->module, "device code");
+    if (!device)
+      return module->emitError() << llvm::toString(device.takeError());
+    objects.push_back(std::move(*device));
+    DeviceImages images{*options.cuda, "", ""};
+    if (failed(append(emitTables(&images))))
+      return failure();
+    return objects;
+  }
+  if (options.cuda) {
+    FailureOr<std::string> text = emitDevicePtx();
+    FailureOr<std::optional<Cubin>> cubin =
+        failed(text) ? FailureOr<std::optional<Cubin>>() : emitDeviceCubin();
+    if (failed(cubin))
+      return failure();
+    DeviceImages images{*options.cuda, *cubin ? (*cubin)->bytes : std::string(), *text};
+    if (failed(append(emitTables(&images))))
+      return failure();
+    return objects;
+  }
   constexpr unsigned parts = 4;
   OwningOpRef<ModuleOp> outer = split(*kernels, parts);
   if (failed(lowerNestedKernelFunctions(*outer, options.cpu)))
     return failure();
   auto modules = llvm::to_vector(outer->getOps<ModuleOp>());
-  std::vector<ObjectBytes> objects(parts + 1);
+  objects.resize(parts);
   if (failed(failableParallelForEachN(&context, 0, parts, [&](size_t index) -> LogicalResult {
         FailureOr<ObjectBytes> object = compileToObject(modules[index], options.cpu);
         if (failed(object))
@@ -170,14 +270,8 @@ FailureOr<std::vector<ObjectBytes>> Compilation::emitObjects() {
         return success();
       })))
     return failure();
-  llvm::LLVMContext llvmContext;
-  auto program = emitProgram(*module, *kernels, programOptions(options, *module), llvmContext);
-  if (failed(program))
+  if (failed(append(emitTables(/*device=*/nullptr))))
     return failure();
-  FailureOr<ObjectBytes> object = compileToObject(**program, options.cpu, module->getLoc());
-  if (failed(object))
-    return failure();
-  objects[parts] = std::move(*object);
   return objects;
 }
 

@@ -4,12 +4,15 @@
 #define DESCENT_COMPILER_PIPELINES_COMPILE_H
 
 #include "compiler/Recipe/Recipe.h"
+#include "compiler/Target/CudaCodegen.h"
 #include "compiler/Target/Link.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/Codegen/CpuTarget.h"
+#include "passes/Cuda/CudaTarget.h"
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace mlir {
 class OpPassManager;
@@ -17,14 +20,17 @@ class OpPassManager;
 
 namespace descent {
 
+struct DeviceImages;
+
 /// The forms of a program, in order. Each can be printed and the textual ones read back by
-/// descent-opt.
-enum class Level { NN, Train, Exec, Llvm, Object, Executable };
+/// descent-opt. Gpu to Sass are those of device code.
+enum class Level { NN, Train, Exec, Gpu, Nvvm, Ptx, Cubin, Sass, Llvm, Object, Executable };
 
 struct CompileOptions {
   std::string modelPath;
   Recipe recipe;
-  CpuTarget cpu;
+  CpuTarget cpu;                  ///< of the host
+  std::optional<CudaTarget> cuda; ///< the device, if the program runs on one
   std::string printAfter; ///< a pass, or "all"; printed on stderr
   bool timePasses = false;
   bool verifyEach = true;
@@ -47,10 +53,17 @@ public:
   /// for reports; null before lowerTo(Exec).
   mlir::ModuleOp getLaunches() const;
 
-  /// Generates kernels and the program's tables. Needs lowerTo(Exec). The kernel functions are in
-  /// getKernels().
+  /// Generates kernels. Needs lowerTo(Exec). The kernel functions, or for a device its functions
+  /// and commands, are in getKernels().
   mlir::LogicalResult generate();
   mlir::ModuleOp getKernels() const;
+
+  /// The device's functions in the LLVM dialect. Needs generate().
+  mlir::FailureOr<mlir::ModuleOp> lowerDevice();
+  /// PTX of the device's functions, and their machine code, which is nothing without ptxas. Need
+  /// generate().
+  mlir::FailureOr<std::string> emitDevicePtx();
+  mlir::FailureOr<std::optional<Cubin>> emitDeviceCubin();
 
   /// LLVM IR of the whole program, as text. Needs generate().
   mlir::FailureOr<std::string> emitLLVM();
@@ -61,10 +74,13 @@ public:
 
 private:
   mlir::LogicalResult runPhase(void (*build)(mlir::OpPassManager &));
+  mlir::FailureOr<DeviceCode> translateDevice();
+  mlir::FailureOr<ObjectBytes> emitTables(const DeviceImages *device);
 
   mlir::MLIRContext &context;
   CompileOptions options;
-  mlir::OwningOpRef<mlir::ModuleOp> module, launches, kernels;
+  mlir::OwningOpRef<mlir::ModuleOp> module, launches, kernels, loweredDevice;
+  std::optional<std::string> ptx; // once it was asked for
 };
 
 } // namespace descent

@@ -13,6 +13,8 @@
 #include "compiler/Target/EmitProgram.h"
 
 #include "compiler/Target/CpuCodegen.h"
+#include "compiler/Target/EmitDevice.h"
+#include "compiler/Target/Tables.h"
 #include "compiler/Version.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/Train/StateNames.h"
@@ -52,117 +54,41 @@ KernelCost costOf(Operation *operation) {
 
 namespace {
 
-class ProgramEmitter {
+class ProgramEmitter : Tables {
 public:
   ProgramEmitter(ModuleOp plan, ModuleOp kernels, const ProgramOptions &options,
                  llvm::LLVMContext &context)
-      : plan(plan), kernels(kernels), options(options), builder(context),
-        module(std::make_unique<llvm::Module>("descent_program", context)) {
-    pointer = builder.getPtrTy();
-  }
+      : Tables(context, "descent_program"), plan(plan), kernels(kernels), options(options) {}
 
   FailureOr<std::unique_ptr<llvm::Module>> run();
 
 private:
-  // Constants.
-  llvm::Constant *text(StringRef value);
-  llvm::Constant *i32(int64_t value) { return builder.getInt32(static_cast<uint32_t>(value)); }
-  llvm::Constant *i64(int64_t value) { return builder.getInt64(static_cast<uint64_t>(value)); }
-  llvm::Constant *f64(double value) { return llvm::ConstantFP::get(builder.getDoubleTy(), value); }
-  llvm::Constant *structure(ArrayRef<llvm::Constant *> fields) {
-    return llvm::ConstantStruct::getAnon(fields);
-  }
-  /// A private array of equal constants, null if there are none.
-  llvm::Constant *array(ArrayRef<llvm::Constant *> elements);
-  /// A private array and its length, as two fields.
-  void appendTable(SmallVectorImpl<llvm::Constant *> &fields, ArrayRef<llvm::Constant *> rows,
-                   size_t rowBytes);
-  llvm::Constant *shape(ShapedType type);
-  llvm::Constant *tensor(StringRef name, ShapedType type, int64_t offset);
-
   // Tables.
   llvm::Constant *parameterRow(exec::StorageOp storage);
   llvm::Constant *inputRow(exec::StorageOp storage);
   LogicalResult emitKernels();
+  LogicalResult emitCode(exec::KernelOp kernel, SmallVectorImpl<llvm::Constant *> &fields);
   llvm::Constant *operandRow(Type type);
   llvm::Constant *outputName(Value buffer);
   llvm::Constant *siteRow(exec::RunOp run);
   llvm::Constant *functionRow(exec::ProgramOp program);
-  llvm::Function *programFunction(exec::ProgramOp program, llvm::GlobalVariable *sites);
+  llvm::Constant *programFunction(exec::ProgramOp program, llvm::GlobalVariable *sites);
   uint64_t gradientsReady(exec::ProgramOp program);
   uint64_t workingCopies();
+  int64_t stagingBytes();
   uint64_t planHash();
 
   ModuleOp plan, kernels;
   const ProgramOptions &options;
-  llvm::IRBuilder<> builder;
-  std::unique_ptr<llvm::Module> module;
-  llvm::PointerType *pointer;
-  llvm::StringMap<llvm::Constant *> texts;
   llvm::GlobalVariable *kernelTable = nullptr;
   llvm::StringMap<unsigned> kernelIndex;
   llvm::DenseMap<int64_t, StringRef> gradientAt; // offset in the arena to the parameter
   SmallVector<llvm::Constant *> kernelRows;
-  uint64_t threadScratch = 0;
-  bool layoutBroken = false;
+  uint64_t threadScratch = 0, deviceWorkspace = 0;
+  bool usesLibrary = false;
 };
 
 } // namespace
-
-llvm::Constant *ProgramEmitter::text(StringRef value) {
-  llvm::Constant *&entry = texts[value];
-  if (!entry) {
-    auto *bytes = llvm::ConstantDataArray::getString(builder.getContext(), value);
-    entry = new llvm::GlobalVariable(*module, bytes->getType(), true,
-                                     llvm::GlobalValue::PrivateLinkage, bytes);
-  }
-  return entry;
-}
-
-llvm::Constant *ProgramEmitter::array(ArrayRef<llvm::Constant *> elements) {
-  if (elements.empty())
-    return llvm::ConstantPointerNull::get(pointer);
-  auto *type = llvm::ArrayType::get(elements[0]->getType(), elements.size());
-  return new llvm::GlobalVariable(*module, type, true, llvm::GlobalValue::PrivateLinkage,
-                                  llvm::ConstantArray::get(type, elements));
-}
-
-void ProgramEmitter::appendTable(SmallVectorImpl<llvm::Constant *> &fields,
-                                 ArrayRef<llvm::Constant *> rows, size_t rowBytes) {
-  layoutBroken |=
-      !rows.empty() && module->getDataLayout().getTypeAllocSize(rows[0]->getType()) != rowBytes;
-  fields.push_back(array(rows));
-  fields.push_back(i64(static_cast<int64_t>(rows.size())));
-}
-
-static int32_t dtypeOf(Type element) {
-  return llvm::TypeSwitch<Type, int32_t>(element)
-      .Case<Float32Type>([](Type) { return DESCENT_F32; })
-      .Case<BFloat16Type>([](Type) { return DESCENT_BF16; })
-      .Case<Float16Type>([](Type) { return DESCENT_F16; })
-      .Case<Float8E4M3FNType>([](Type) { return DESCENT_F8E4M3; })
-      .Case<Float8E5M2Type>([](Type) { return DESCENT_F8E5M2; })
-      .Default([](Type type) {
-        return type.isInteger(32) ? DESCENT_I32 : type.isInteger(64) ? DESCENT_I64 : DESCENT_I1;
-      });
-}
-
-llvm::Constant *ProgramEmitter::shape(ShapedType type) {
-  SmallVector<llvm::Constant *> sizes(DESCENT_MAX_RANK, i64(0));
-  for (auto [axis, size] : llvm::enumerate(type.getShape()))
-    sizes[axis] = i64(size);
-  return llvm::ConstantArray::get(llvm::ArrayType::get(builder.getInt64Ty(), DESCENT_MAX_RANK),
-                                  sizes);
-}
-
-static int64_t bytesOf(ShapedType type) {
-  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-}
-
-llvm::Constant *ProgramEmitter::tensor(StringRef name, ShapedType type, int64_t offset) {
-  return structure({text(name), i32(dtypeOf(type.getElementType())), i32(type.getRank()),
-                    shape(type), i64(offset), i64(bytesOf(type))});
-}
 
 llvm::Constant *ProgramEmitter::operandRow(Type operand) {
   auto type = cast<ShapedType>(operand);
@@ -211,17 +137,30 @@ llvm::Constant *ProgramEmitter::inputRow(exec::StorageOp storage) {
                     i64(ignore ? ignore.getInt() : 0), i32(ignore ? 1 : 0), i32(0)});
 }
 
+/// The fields of a kernel that say how it is computed on the CPU: function, tasks, scratch.
+LogicalResult ProgramEmitter::emitCode(exec::KernelOp kernel,
+                                       SmallVectorImpl<llvm::Constant *> &fields) {
+  if (options.device) {
+    llvm::append_range(fields, ArrayRef<llvm::Constant *>{null(), i64(0), i64(0)});
+    return success();
+  }
+  Operation *function = SymbolTable::lookupSymbolIn(kernels, kernel.getSymName());
+  auto tasks = function ? function->getAttrOfType<IntegerAttr>(tasksAttrName) : IntegerAttr();
+  auto scratch = function ? function->getAttrOfType<IntegerAttr>(scratchAttrName) : IntegerAttr();
+  if (!tasks || !scratch)
+    return kernel.emitOpError() << "@" << kernel.getSymName() << " has no generated function";
+  auto *type = llvm::FunctionType::get(
+      builder.getVoidTy(), {pointer, builder.getInt64Ty(), builder.getInt64Ty(), pointer}, false);
+  fields.push_back(llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
+                                          kernel.getSymName(), *module));
+  fields.push_back(i64(tasks.getInt()));
+  fields.push_back(i64(scratch.getInt()));
+  threadScratch = std::max<uint64_t>(threadScratch, static_cast<uint64_t>(scratch.getInt()));
+  return success();
+}
+
 LogicalResult ProgramEmitter::emitKernels() {
   for (auto kernel : plan.getOps<exec::KernelOp>()) {
-    Operation *function = SymbolTable::lookupSymbolIn(kernels, kernel.getSymName());
-    auto tasks = function ? function->getAttrOfType<IntegerAttr>(tasksAttrName) : IntegerAttr();
-    auto scratch = function ? function->getAttrOfType<IntegerAttr>(scratchAttrName) : IntegerAttr();
-    if (!tasks || !scratch)
-      return kernel.emitOpError() << "@" << kernel.getSymName() << " has no generated function";
-    auto *type = llvm::FunctionType::get(
-        builder.getVoidTy(), {pointer, builder.getInt64Ty(), builder.getInt64Ty(), pointer}, false);
-    auto *symbol = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
-                                          kernel.getSymName(), *module);
     std::string sources;
     if (auto names = kernel.getSourcesAttr())
       sources = llvm::join(names.getAsValueRange<StringAttr>(), ", ");
@@ -230,16 +169,30 @@ LogicalResult ProgramEmitter::emitKernels() {
     for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(), kernel.getResultTypes()))
       operands.push_back(operandRow(type));
     kernelIndex[kernel.getSymName()] = static_cast<unsigned>(kernelRows.size());
-    SmallVector<llvm::Constant *> fields{
-        text(kernel.getSymName()), text(sources),   symbol,         i64(tasks.getInt()),
-        i64(scratch.getInt()),     f64(cost.flops), f64(cost.bytes)};
+    SmallVector<llvm::Constant *> fields{text(kernel.getSymName()), text(sources)};
+    if (failed(emitCode(kernel, fields)))
+      return failure();
+    fields.push_back(f64(cost.flops));
+    fields.push_back(f64(cost.bytes));
     appendTable(fields, operands, sizeof(descent_operand));
     fields.push_back(i64(static_cast<int64_t>(kernel.getArgumentTypes().size())));
-    appendTable(fields, {}, sizeof(descent_command));
+    SmallVector<llvm::Constant *> commands;
+    if (options.device) {
+      auto device = SymbolTable::lookupNearestSymbolFrom<exec::DeviceKernelOp>(
+          kernels, kernel.getSymNameAttr());
+      if (!device)
+        return kernel.emitOpError() << "@" << kernel.getSymName() << " has no device code";
+      commands = commandRows(*this, device.getBody().front());
+      deviceWorkspace = std::max<uint64_t>(deviceWorkspace, device.getWorkspace());
+      device.walk([&](exec::DeviceProductOp) { usesLibrary = true; });
+    }
+    appendTable(fields, commands, sizeof(descent_command));
     kernelRows.push_back(structure(fields));
-    threadScratch = std::max<uint64_t>(threadScratch, static_cast<uint64_t>(scratch.getInt()));
   }
   threadScratch = llvm::alignTo(threadScratch, 64);
+  if (usesLibrary)
+    deviceWorkspace = std::max(
+        deviceWorkspace, static_cast<uint64_t>(options.device->cuda.libraryWorkspace()));
   return success();
 }
 
@@ -290,7 +243,7 @@ llvm::Constant *ProgramEmitter::siteRow(exec::RunOp run) {
   return structure(fields);
 }
 
-llvm::Function *ProgramEmitter::programFunction(exec::ProgramOp program,
+llvm::Constant *ProgramEmitter::programFunction(exec::ProgramOp program,
                                                 llvm::GlobalVariable *sites) {
   auto *type = llvm::FunctionType::get(builder.getVoidTy(), {pointer, pointer}, false);
   auto *function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
@@ -345,8 +298,8 @@ llvm::Constant *ProgramEmitter::functionRow(exec::ProgramOp program) {
   SmallVector<llvm::Constant *> siteFields;
   appendTable(siteFields, sites, sizeof(descent_site));
   auto *siteTable = dyn_cast<llvm::GlobalVariable>(siteFields[0]);
-  SmallVector<llvm::Constant *> fields{text(program.getSymName()),
-                                       programFunction(program, siteTable)};
+  llvm::Constant *run = options.device ? null() : programFunction(program, siteTable);
+  SmallVector<llvm::Constant *> fields{text(program.getSymName()), run};
   appendTable(fields, outputs, sizeof(descent_tensor));
   llvm::append_range(fields, siteFields);
   fields.push_back(i64(static_cast<int64_t>(gradientsReady(program))));
@@ -365,6 +318,20 @@ uint64_t ProgramEmitter::workingCopies() {
     if (storage.getCategory() == "slab.working")
       bytes += static_cast<uint64_t>(bytesOf(storage.getTensorType()));
   return bytes;
+}
+
+/// Bytes of the slots in which batches arrive on a device: from the start of the first input to the
+/// end of the last, for each slot.
+int64_t ProgramEmitter::stagingBytes() {
+  int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
+  for (auto storage : plan.getOps<exec::StorageOp>()) {
+    if (storage.getCategory() != "inputs")
+      continue;
+    auto offset = static_cast<int64_t>(storage.getOffset());
+    first = std::min(first, offset);
+    last = std::max(last, offset + bytesOf(storage.getTensorType()));
+  }
+  return last > first ? DESCENT_INPUT_SLOTS * llvm::alignTo(last - first, 256) : 0;
 }
 
 /// Hash of names, shapes and types of parameters and states: what a checkpoint of this program must
@@ -420,8 +387,9 @@ FailureOr<std::unique_ptr<llvm::Module>> ProgramEmitter::run() {
       structure({i64(arena.getSize()), i64(arena.getPersistent()), i64(arena.getParameters()),
                  i64(arena.getGradients()), i64(arena.getOptimizer()), i64(arena.getActivations()),
                  i64(arena.getWorkspace()), i64(static_cast<int64_t>(workingCopies())),
-                 i64(static_cast<int64_t>(threadScratch)), i64(arena.getLowerBound()), i64(0),
-                 i64(0)});
+                 i64(static_cast<int64_t>(threadScratch)), i64(arena.getLowerBound()),
+                 i64(static_cast<int64_t>(deviceWorkspace)),
+                 i64(options.device ? stagingBytes() : 0)});
   SmallVector<llvm::Constant *> fields{i32(DESCENT_ABI_VERSION),
                                        i32(sizeof(descent_program)),
                                        text(options.name),
@@ -436,7 +404,7 @@ FailureOr<std::unique_ptr<llvm::Module>> ProgramEmitter::run() {
   llvm::append_range(fields, kernelFields);
   appendTable(fields, settings, sizeof(descent_setting));
   appendTable(fields, functions, sizeof(descent_function));
-  fields.push_back(llvm::ConstantPointerNull::get(pointer));
+  fields.push_back(options.device ? deviceRow(*this, *options.device) : null());
   llvm::Constant *program = structure(fields);
   layoutBroken |=
       module->getDataLayout().getTypeAllocSize(program->getType()) != sizeof(descent_program);

@@ -18,18 +18,21 @@ class Module;
 
 namespace descent {
 
+struct DeviceImages;
+
 /// What the tables say besides the schedule itself.
 struct ProgramOptions {
   std::string name;                                          ///< the model's
   std::vector<std::pair<std::string, std::string>> settings; ///< the recipe, flattened
-  CpuTarget cpu;
+  CpuTarget cpu; ///< of the host
+  const DeviceImages *device = nullptr; ///< null for a CPU program
 };
 
 /// Builds the module that exports DESCENT_PROGRAM_SYMBOL: tables of parameters, states, inputs,
 /// kernels and settings, and one function for each exec.program. `plan` is the module after
 /// plan-memory; `kernels` holds the kernel functions, before or after lowering, with their tasks
-/// and scratch. The kernels are declared, not defined: they are compiled to objects of their own.
-/// Errors are emitted.
+/// and scratch, or for a device what generateDeviceKernels made. The kernels are declared, not
+/// defined: they are compiled to objects of their own. Errors are emitted.
 mlir::FailureOr<std::unique_ptr<llvm::Module>> emitProgram(mlir::ModuleOp plan,
                                                            mlir::ModuleOp kernels,
                                                            const ProgramOptions &options,

@@ -1,9 +1,9 @@
-//===- Emulate.cpp - Loads device code into this process ------------------===//
+//===- Emulate.cpp - Device code as code of the host ----------------------===//
 //
-// Code is generated without optimisation: operations of warps and checks take most of the time, and
-// optimised code takes four times as long to make. It is generated for a plain x86-64-v3 where the
-// host has that: instructions for bf16 of newer CPUs treat subnormals as zero, which the device
-// does not.
+// Code that is loaded is generated without optimisation: operations of warps and checks take most
+// of the time, and optimised code takes four times as long to make; a program that runs many steps
+// gets a little. It is generated for a plain x86-64-v3 where the host has that: instructions for
+// bf16 of newer CPUs treat subnormals as zero, which the device does not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,11 +15,13 @@
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/IRReader/IRReader.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 
 using namespace llvm;
@@ -30,6 +32,24 @@ EmulatedCode::EmulatedCode(std::unique_ptr<orc::LLJIT> jit, const descent_emulat
     : jit(std::move(jit)), table(table) {}
 EmulatedCode::EmulatedCode(EmulatedCode &&) = default;
 EmulatedCode::~EmulatedCode() = default;
+
+/// A plain x86-64-v3 where the host is that.
+static orc::JITTargetMachineBuilder emulationTarget(CodeGenOptLevel level) {
+  static const bool initialised = [] {
+    InitializeNativeTarget();
+    InitializeNativeTargetAsmPrinter();
+    return true;
+  }();
+  (void)initialised;
+  orc::JITTargetMachineBuilder target{Triple(sys::getProcessTriple())};
+  StringMap<bool> features = sys::getHostCPUFeatures();
+  bool modern = features.lookup("avx2") && features.lookup("fma") && features.lookup("f16c") &&
+                features.lookup("bmi2");
+  target.setCPU(modern ? "x86-64-v3" : "x86-64");
+  target.setCodeGenOptLevel(level);
+  target.setRelocationModel(Reloc::PIC_);
+  return target;
+}
 
 /// Functions that are neither defined nor known to the engine, each with the place of a call.
 static Error checkDeclarations(const Module &module, StringRef file, const AsmParserContext &lines,
@@ -57,12 +77,6 @@ static Error checkDeclarations(const Module &module, StringRef file, const AsmPa
 }
 
 Expected<EmulatedCode> EmulatedCode::load(StringRef file, ArrayRef<EmulatorSymbol> symbols) {
-  static const bool initialised = [] {
-    InitializeNativeTarget();
-    InitializeNativeTargetAsmPrinter();
-    return true;
-  }();
-  (void)initialised;
   auto context = std::make_unique<LLVMContext>();
   SMDiagnostic diagnostic;
   AsmParserContext lines;
@@ -85,19 +99,24 @@ Expected<EmulatedCode> EmulatedCode::load(StringRef file, ArrayRef<EmulatorSymbo
   if (Error error = checkDeclarations(*module, file, lines, symbols))
     return error;
 
-  auto target = orc::JITTargetMachineBuilder(Triple(sys::getProcessTriple()));
-  StringMap<bool> features = sys::getHostCPUFeatures();
-  bool modern = features.lookup("avx2") && features.lookup("fma") && features.lookup("f16c") &&
-                features.lookup("bmi2");
-  target.setCPU(modern ? "x86-64-v3" : "x86-64");
-  target.setCodeGenOptLevel(CodeGenOptLevel::None);
-  auto jit = orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(target)).create();
+  return load(std::move(context), std::move(module), file, &lines, symbols);
+}
+
+Expected<EmulatedCode> EmulatedCode::load(std::unique_ptr<LLVMContext> context,
+                                          std::unique_ptr<Module> module, StringRef file,
+                                          const AsmParserContext *lines,
+                                          ArrayRef<EmulatorSymbol> symbols) {
+  auto jit = orc::LLJITBuilder()
+                 .setJITTargetMachineBuilder(emulationTarget(CodeGenOptLevel::None))
+                 .create();
   if (!jit)
     return jit.takeError();
   module->setTargetTriple((*jit)->getTargetTriple());
   module->setDataLayout((*jit)->getDataLayout());
-  if (Error error = retargetToHost(*module, file, &lines))
+  if (Error error = retargetToHost(*module, file, lines))
     return error;
+  std::string problem;
+  raw_string_ostream problems(problem);
   if (verifyModule(*module, &problems))
     return createStringError(file +
                              ": internal error: the retargeted module is not valid: " + problem);
@@ -121,6 +140,27 @@ Expected<EmulatedCode> EmulatedCode::load(StringRef file, ArrayRef<EmulatorSymbo
   if (!table)
     return table.takeError();
   return EmulatedCode(std::move(*jit), table->toPtr<const descent_emulated_module *>());
+}
+
+Expected<SmallVector<char, 0>> compileEmulated(Module &module, StringRef file) {
+  auto machine = emulationTarget(CodeGenOptLevel::Less).createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  module.setTargetTriple((*machine)->getTargetTriple());
+  module.setDataLayout((*machine)->createDataLayout());
+  if (Error error = retargetToHost(module, file, nullptr))
+    return error;
+  std::string problem;
+  raw_string_ostream problems(problem);
+  if (verifyModule(module, &problems))
+    return createStringError("internal error: the retargeted module is not valid: " + problem);
+  SmallVector<char, 0> object;
+  raw_svector_ostream stream(object);
+  legacy::PassManager passes;
+  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, CodeGenFileType::ObjectFile))
+    return createStringError("LLVM cannot write object files for this machine");
+  passes.run(module);
+  return object;
 }
 
 } // namespace descent

@@ -12,6 +12,7 @@
 #define DESCENT_COMPILER_TARGET_EMULATE_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <memory>
@@ -22,6 +23,7 @@ struct descent_emulated_module;
 namespace llvm {
 class AsmParserContext;
 class Instruction;
+class LLVMContext;
 class Module;
 namespace orc {
 class LLJIT;
@@ -48,6 +50,11 @@ public:
   /// Reads, retargets and compiles a .ll or .bc file. `symbols` are the engine's.
   static llvm::Expected<EmulatedCode> load(llvm::StringRef file,
                                            llvm::ArrayRef<EmulatorSymbol> symbols);
+  /// The same for a module in memory; `file` and `lines` (may be null) are as for retargetToHost.
+  static llvm::Expected<EmulatedCode> load(std::unique_ptr<llvm::LLVMContext> context,
+                                           std::unique_ptr<llvm::Module> module,
+                                           llvm::StringRef file, const llvm::AsmParserContext *lines,
+                                           llvm::ArrayRef<EmulatorSymbol> symbols);
   EmulatedCode(EmulatedCode &&);
   ~EmulatedCode();
 
@@ -58,6 +65,11 @@ private:
   std::unique_ptr<llvm::orc::LLJIT> jit;
   const descent_emulated_module *table;
 };
+
+/// Retargets device code and compiles it to an object that is linked beside a program. `file` is
+/// for messages.
+llvm::Expected<llvm::SmallVector<char, 0>> compileEmulated(llvm::Module &module,
+                                                           llvm::StringRef file);
 
 } // namespace descent
 

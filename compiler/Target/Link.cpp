@@ -109,26 +109,39 @@ Error linkObject(ArrayRef<ObjectBytes> objects, StringRef output) {
                      });
 }
 
-Error linkExecutable(ArrayRef<ObjectBytes> objects, StringRef output) {
+/// Appends a library of the runtime and what its .link file says it needs.
+static Error appendLibrary(std::vector<std::string> &command, StringRef folder, StringRef name) {
+  std::string flagsPath = (folder + "/" + name + ".link").str();
+  auto flags = MemoryBuffer::getFile(flagsPath);
+  if (!flags)
+    return refuse("cannot read " + flagsPath + ": " + flags.getError().message());
+  command.push_back((folder + "/lib" + name + ".a").str());
+  SmallVector<StringRef> words;
+  (*flags)->getBuffer().split(words, ' ', -1, /*KeepEmpty=*/false);
+  for (StringRef word : words)
+    if (!word.trim().empty())
+      command.push_back(word.trim().str());
+  return Error::success();
+}
+
+Error linkExecutable(ArrayRef<ObjectBytes> objects, StringRef output, bool emulator) {
   auto driver = findDriver();
   if (!driver)
     return driver.takeError();
   auto runtime = findRuntime();
   if (!runtime)
     return runtime.takeError();
-  auto flags = MemoryBuffer::getFile(*runtime + "/descent_runtime.link");
-  if (!flags)
-    return refuse("cannot read " + *runtime +
-                  "/descent_runtime.link: " + flags.getError().message());
+  std::vector<std::string> libraries;
+  if (emulator)
+    if (Error error = appendLibrary(libraries, *runtime, "descent_emulator"))
+      return error;
+  if (Error error = appendLibrary(libraries, *runtime, "descent_runtime"))
+    return error;
   return linkThrough(objects, output,
                      [&](ArrayRef<std::string> paths, StringRef log, StringRef result) {
                        std::vector<std::string> command{*driver, "-o", result.str()};
                        llvm::append_range(command, paths);
-                       command.push_back(*runtime + "/libdescent_runtime.a");
-                       SmallVector<StringRef> words;
-                       (*flags)->getBuffer().split(words, ' ', -1, /*KeepEmpty=*/false);
-                       for (StringRef word : words)
-                         command.push_back(word.trim().str());
+                       llvm::append_range(command, libraries);
                        return execute(command, log);
                      });
 }

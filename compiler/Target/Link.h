@@ -18,8 +18,10 @@ llvm::Error linkObject(llvm::ArrayRef<ObjectBytes> objects, llvm::StringRef outp
 /// Links objects with the runtime into an executable at `output`. The runtime library is looked for
 /// beside the running compiler:
 /// ../lib/descent of an installation, ../lib of a build. `output` appears only when it is complete.
-/// Needs a C++ compiler driver: $CXX, c++, g++ or clang++ on the path.
-llvm::Error linkExecutable(llvm::ArrayRef<ObjectBytes> objects, llvm::StringRef output);
+/// Needs a C++ compiler driver: $CXX, c++, g++ or clang++ on the path. `emulator`: the program's
+/// device is the emulated one, whose library is linked too.
+llvm::Error linkExecutable(llvm::ArrayRef<ObjectBytes> objects, llvm::StringRef output,
+                           bool emulator = false);
 
 } // namespace descent
 

@@ -127,35 +127,83 @@ Value rootOf(Value value) {
   return value;
 }
 
+/// Kernel functions of this CPU.
+class CpuExecutor final : public KernelExecutor {
+public:
+  static FailureOr<std::unique_ptr<KernelExecutor>> create(ModuleOp program,
+                                                           const CpuTarget &target) {
+    FailureOr<OwningOpRef<ModuleOp>> functions = generateKernels(program, target);
+    if (failed(functions))
+      return failure();
+    auto result = std::make_unique<CpuExecutor>();
+    for (auto function : (*functions)->getOps<func::FuncOp>()) {
+      auto tasks = function->getAttrOfType<IntegerAttr>(tasksAttrName);
+      if (!tasks)
+        continue;
+      Kernel &kernel = result->kernels[function.getSymName()];
+      kernel.tasks = tasks.getInt();
+      kernel.scratchBytes = function->getAttrOfType<IntegerAttr>(scratchAttrName).getInt();
+    }
+    FailureOr<std::unique_ptr<KernelJit>> jit = KernelJit::create(**functions, target);
+    if (failed(jit))
+      return failure();
+    result->jit = std::move(*jit);
+    for (auto kernel : program.getOps<exec::KernelOp>()) {
+      Kernel &compiled = result->kernels[kernel.getSymName()];
+      compiled.function = result->jit->kernel(kernel.getSymName());
+      if (!compiled.function)
+        return kernel.emitOpError("@")
+               << kernel.getSymName() << " is missing from the compiled code";
+    }
+    return std::unique_ptr<KernelExecutor>(std::move(result));
+  }
+
+  LogicalResult run(exec::LaunchOp launch, ArrayRef<Operand> operands,
+                    const ProgramRunOptions &options) override {
+    auto known = kernels.find(launch.getKernel());
+    if (known == kernels.end())
+      return launch.emitOpError("launches @") << launch.getKernel() << ", which was not compiled";
+    const Kernel &kernel = known->second;
+    SmallVector<void *> pointers = llvm::map_to_vector(
+        operands, [](const Operand &operand) -> void * { return operand.data; });
+    int64_t step = options.tasksPerCall > 0 ? options.tasksPerCall : kernel.tasks;
+    for (int64_t done = 0; done < kernel.tasks; done += step) {
+      int64_t count = std::min(step, kernel.tasks - done);
+      int64_t first = options.backwards ? kernel.tasks - done - count : done;
+      Buffer scratch(kernel.scratchBytes);
+      kernel.function(pointers.data(), first, first + count, scratch.data());
+      if (!scratch.guardIntact())
+        return launch.emitOpError("@")
+               << launch.getKernel() << " writes past the end of its scratch";
+    }
+    return success();
+  }
+
+private:
+  struct Kernel {
+    descent_kernel_function function = nullptr;
+    int64_t tasks = 0, scratchBytes = 0;
+  };
+  std::unique_ptr<KernelJit> jit;
+  llvm::StringMap<Kernel> kernels;
+};
+
 } // namespace
+
+KernelExecutor::~KernelExecutor() = default;
+
+ProgramJit::ProgramJit(ModuleOp program, std::unique_ptr<KernelExecutor> executor)
+    : program(program), executor(std::move(executor)) {
+  for (auto kernel : program.getOps<exec::KernelOp>())
+    reusable[kernel.getSymName()] = reusableOperands(kernel);
+}
 
 FailureOr<std::unique_ptr<ProgramJit>> ProgramJit::create(ModuleOp program,
                                                           const CpuTarget &target) {
-  FailureOr<OwningOpRef<ModuleOp>> functions = generateKernels(program, target);
-  if (failed(functions))
+  FailureOr<std::unique_ptr<KernelExecutor>> executor = CpuExecutor::create(program, target);
+  if (failed(executor))
     return failure();
-  auto result = std::make_unique<ProgramJit>();
-  result->program = program;
-  for (auto function : (*functions)->getOps<func::FuncOp>()) {
-    auto tasks = function->getAttrOfType<IntegerAttr>(tasksAttrName);
-    if (!tasks)
-      continue;
-    Kernel &kernel = result->kernels[function.getSymName()];
-    kernel.tasks = tasks.getInt();
-    kernel.scratchBytes = function->getAttrOfType<IntegerAttr>(scratchAttrName).getInt();
-  }
-  FailureOr<std::unique_ptr<KernelJit>> jit = KernelJit::create(**functions, target);
-  if (failed(jit))
-    return failure();
-  result->jit = std::move(*jit);
-  for (auto kernel : program.getOps<exec::KernelOp>()) {
-    Kernel &compiled = result->kernels[kernel.getSymName()];
-    compiled.function = result->jit->kernel(kernel.getSymName());
-    if (!compiled.function)
-      return kernel.emitOpError("@") << kernel.getSymName() << " is missing from the compiled code";
-    compiled.reusable = reusableOperands(kernel);
-  }
-  return result;
+  return std::make_unique<ProgramJit>(program, std::move(*executor));
 }
 
 LogicalResult ProgramJit::run(StringRef name, ArrayRef<reference::Tensor> inputs,
@@ -194,17 +242,13 @@ LogicalResult ProgramJit::run(StringRef name, ArrayRef<reference::Tensor> inputs
     if (!launch)
       return op.emitOpError(
           "is neither a launch nor a view; ProgramJit runs what verify-kernels accepts");
-    auto known = kernels.find(launch.getKernel());
-    if (known == kernels.end() || !known->second.function)
-      return launch.emitOpError("launches @") << launch.getKernel() << ", which was not compiled";
-    const Kernel &kernel = known->second;
     SmallVector<std::shared_ptr<Buffer>> operands;
     for (Value input : launch.getInputs())
       operands.push_back(buffers.lookup(rootOf(input)));
     llvm::SmallDenseSet<unsigned> taken;
     for (auto [index, result] : llvm::enumerate(launch.getOutputs())) {
       std::shared_ptr<Buffer> place;
-      for (auto [r, i] : kernel.reusable) {
+      for (auto [r, i] : reusable.lookup(launch.getKernel())) {
         if (!options.inPlace || place || r != index || taken.contains(i))
           continue;
         Value root = rootOf(launch.getInputs()[i]);
@@ -222,18 +266,11 @@ LogicalResult ProgramJit::run(StringRef name, ArrayRef<reference::Tensor> inputs
       buffers[result] = place;
       operands.push_back(place);
     }
-    SmallVector<void *> pointers =
-        llvm::map_to_vector(operands, [](auto &buffer) -> void * { return buffer->data(); });
-    int64_t step = options.tasksPerCall > 0 ? options.tasksPerCall : kernel.tasks;
-    for (int64_t done = 0; done < kernel.tasks; done += step) {
-      int64_t count = std::min(step, kernel.tasks - done);
-      int64_t first = options.backwards ? kernel.tasks - done - count : done;
-      Buffer scratch(kernel.scratchBytes);
-      kernel.function(pointers.data(), first, first + count, scratch.data());
-      if (!scratch.guardIntact())
-        return launch.emitOpError("@")
-               << launch.getKernel() << " writes past the end of its scratch";
-    }
+    SmallVector<KernelExecutor::Operand> places = llvm::map_to_vector(operands, [](auto &buffer) {
+      return KernelExecutor::Operand{buffer->data(), buffer->bytes};
+    });
+    if (failed(executor->run(launch, places, options)))
+      return failure();
     for (auto [index, buffer] : llvm::enumerate(operands))
       if (!buffer->guardIntact())
         return launch.emitOpError("@")

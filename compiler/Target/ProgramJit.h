@@ -11,6 +11,7 @@
 #define DESCENT_COMPILER_TARGET_PROGRAMJIT_H
 
 #include "compiler/Target/CpuCodegen.h"
+#include "dialects/Exec/Exec.h"
 #include "dialects/NN/ReferenceTensor.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -24,12 +25,29 @@ struct ProgramRunOptions {
                             ///< reusableOperands allows it
 };
 
+/// Runs the kernels of a program, one launch at a time.
+class KernelExecutor {
+public:
+  virtual ~KernelExecutor();
+
+  struct Operand {
+    char *data;
+    int64_t bytes;
+  };
+  /// Runs the launch's kernel on its operands, inputs first; a result may lie over an input. Fails
+  /// after emitting an error at the launch.
+  virtual mlir::LogicalResult run(exec::LaunchOp launch, llvm::ArrayRef<Operand> operands,
+                                  const ProgramRunOptions &options) = 0;
+};
+
 class ProgramJit {
 public:
   /// Compiles the kernels of `program`, which verify-kernels accepts and which must outlive this
-  /// object. Errors are emitted.
+  /// object, for the CPU. Errors are emitted.
   static mlir::FailureOr<std::unique_ptr<ProgramJit>> create(mlir::ModuleOp program,
                                                              const CpuTarget &target);
+  /// The same with kernels that somebody else has compiled.
+  ProgramJit(mlir::ModuleOp program, std::unique_ptr<KernelExecutor> executor);
 
   /// Runs a function of launches and views. Inputs are rounded to the parameters' types; buffers
   /// hold NaN before they are written, and a write past the end of one is an error. Fails after
@@ -39,15 +57,10 @@ public:
                           const ProgramRunOptions &options = {}) const;
 
 private:
-  struct Kernel {
-    descent_kernel_function function = nullptr;
-    int64_t tasks = 0, scratchBytes = 0;
-    llvm::SmallVector<std::pair<unsigned, unsigned>> reusable; ///< (result, input)
-  };
-
   mlir::ModuleOp program;
-  std::unique_ptr<KernelJit> jit;
-  llvm::StringMap<Kernel> kernels;
+  std::unique_ptr<KernelExecutor> executor;
+  /// (result, input) pairs of each kernel.
+  llvm::StringMap<llvm::SmallVector<std::pair<unsigned, unsigned>>> reusable;
 };
 
 } // namespace descent

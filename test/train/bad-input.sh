@@ -28,7 +28,7 @@ sed 's/adamw/adamv/' gpt/recipe.toml >bad/recipe.toml
 refuse 1 'recipe.toml:[0-9]+.*adamv.*adamw' descent compile bad -o x
 { cat gpt/recipe.toml; printf '\n[optimiser]\nlr = 1\n'; } >bad/recipe.toml
 refuse 1 'optimiser.*optimizer' descent compile bad -o x
-for key in batch.micro=4 precision.compute=int8 precision.loss_scale=1024 memory.recompute=pointwise parallel.zero=1 run.target=cuda:sm_90; do
+for key in batch.micro=4 precision.compute=int8 precision.loss_scale=1024 memory.recompute=pointwise parallel.zero=1 run.target=cuda:sm_91; do
   refuse 1 "${key%%=*}" descent compile gpt -o x --set $key --set batch.size=8
 done
 cp gpt/model.mlir bad/

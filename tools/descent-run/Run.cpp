@@ -2,6 +2,8 @@
 
 #include "Run.h"
 
+#include "EmulatedExecutor.h"
+
 #include "compiler/Pipelines/Pipelines.h"
 #include "compiler/Reference/FunctionGradient.h"
 #include "compiler/Reference/Interpreter.h"
@@ -287,8 +289,25 @@ LogicalResult descent::checkLinalg(func::FuncOp function, bool gradients, double
   return success(good);
 }
 
+static FailureOr<std::unique_ptr<ProgramJit>> compile(ModuleOp module, StringRef target,
+                                                      StringRef cpu) {
+  if (CudaTarget::isCuda(target)) {
+    llvm::Expected<CudaTarget> cuda = CudaTarget::named(target);
+    if (!cuda)
+      return module.emitError() << llvm::toString(cuda.takeError());
+    FailureOr<std::unique_ptr<KernelExecutor>> executor = createEmulatedExecutor(module, *cuda);
+    if (failed(executor))
+      return failure();
+    return std::make_unique<ProgramJit>(module, std::move(*executor));
+  }
+  llvm::Expected<CpuTarget> machine = CpuTarget::named(cpu);
+  if (!machine)
+    return module.emitError() << llvm::toString(machine.takeError());
+  return ProgramJit::create(module, *machine);
+}
+
 LogicalResult descent::checkCompiled(func::FuncOp function, double tolerance, Arithmetic arithmetic,
-                                     StringRef cpu) {
+                                     StringRef target, StringRef cpu) {
   auto module = function->getParentOfType<ModuleOp>();
   FailureOr<SmallVector<Specimen>> specimens =
       makeSpecimens(function, /*gradients=*/true, arithmetic);
@@ -303,10 +322,7 @@ LogicalResult descent::checkCompiled(func::FuncOp function, double tolerance, Ar
   buildFusionPhase(pm);
   if (failed(pm.run(module)))
     return failure();
-  llvm::Expected<CpuTarget> target = CpuTarget::named(cpu);
-  if (!target)
-    return module.emitError() << llvm::toString(target.takeError());
-  FailureOr<std::unique_ptr<ProgramJit>> program = ProgramJit::create(module, *target);
+  FailureOr<std::unique_ptr<ProgramJit>> program = compile(module, target, cpu);
   if (failed(program))
     return failure();
   bool good = true;

@@ -48,6 +48,11 @@ static llvm::cl::opt<std::string>
     cpu("cpu", llvm::cl::init("native"),
         llvm::cl::desc("CPU to compile for (one whose instructions this machine has)"));
 
+static llvm::cl::opt<std::string>
+    target("target", llvm::cl::init("cpu"),
+           llvm::cl::desc("What -compiled compiles for: cpu, or cuda-emulated or a cuda:sm_XX, whose "
+                          "device code the emulator runs with all its checks"));
+
 static LogicalResult run(func::FuncOp function) {
   double bound = tolerance > 0.0 ? tolerance : (mode == Mode::FiniteDifference ? 1e-6 : 1e-5);
   auto arithmetic =
@@ -64,7 +69,7 @@ static LogicalResult run(func::FuncOp function) {
   case Mode::LinalgForward:
     return descent::checkLinalg(function, /*gradients=*/false, bound, arithmetic);
   case Mode::Compiled:
-    return descent::checkCompiled(function, bound, arithmetic, cpu);
+    return descent::checkCompiled(function, bound, arithmetic, target, cpu);
   }
   llvm_unreachable("covered switch");
 }

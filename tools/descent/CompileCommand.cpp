@@ -29,7 +29,11 @@ struct CompileArguments {
 
 } // namespace
 
-static const char *const levelNames[] = {"nn", "train", "exec", "llvm", "obj", "exe"};
+/// In the order of Level.
+static const char *const levelNames[] = {"nn",    "train", "exec", "gpu", "nvvm", "ptx",
+                                         "cubin", "sass",  "llvm", "obj", "exe"};
+
+static bool isDeviceLevel(Level level) { return level >= Level::Gpu && level <= Level::Sass; }
 
 /// Text at a level goes to `output`, or to stdout without one.
 static int writeText(const std::string &output,
@@ -63,6 +67,32 @@ static int printModule(const std::string &output, FailureOr<ModuleOp> module) {
   });
 }
 
+/// Device code at one of its levels.
+static int writeDevice(Compilation &compilation, Level level, const std::string &output) {
+  if (level == Level::Gpu)
+    return printModule(output, compilation.getKernels());
+  if (level == Level::Nvvm)
+    return printModule(output, compilation.lowerDevice());
+  auto write = [&](const std::string &text) {
+    return writeText(output, [&](llvm::raw_ostream &os) { os << text; });
+  };
+  if (level == Level::Ptx) {
+    FailureOr<std::string> ptx = compilation.emitDevicePtx();
+    return failed(ptx) ? 1 : write(*ptx);
+  }
+  FailureOr<std::optional<Cubin>> cubin = compilation.emitDeviceCubin();
+  if (failed(cubin))
+    return 1;
+  if (!*cubin)
+    return fail("no ptxas to assemble PTX with; it comes with the CUDA toolkit (looked at $PTXAS, in "
+                "PATH, $CUDA_HOME/bin and /usr/local/cuda/bin); --emit=ptx needs none");
+  if (level == Level::Cubin)
+    return write((*cubin)->bytes);
+  FailureOr<std::string> text =
+      disassemble((*cubin)->bytes, UnknownLoc::get(compilation.getKernels().getContext()));
+  return failed(text) ? 1 : write(*text);
+}
+
 /// The folder of the output must exist and be writable before minutes are spent.
 static int checkOutput(const std::string &output) {
   llvm::StringRef parent = llvm::sys::path::parent_path(output);
@@ -81,7 +111,7 @@ static int runCompile(const CompileArguments &arguments) {
   auto start = std::chrono::steady_clock::now();
   const auto *position = llvm::find(levelNames, arguments.emit);
   auto level = static_cast<Level>(std::distance(std::begin(levelNames), position));
-  bool isFile = level >= Level::Object;
+  bool isFile = level >= Level::Object || level == Level::Cubin;
   std::string output = arguments.output;
   if (isFile && output.empty())
     return fail("say where the program goes: -o FILE");
@@ -99,8 +129,13 @@ static int runCompile(const CompileArguments &arguments) {
   std::optional<CompileOptions> options = arguments.project.resolve();
   if (!options)
     return 1;
+  if (isDeviceLevel(level) && !options->cuda)
+    return fail("--emit=" + arguments.emit +
+                " shows device code, and the target is cpu; add --target cuda:sm_90");
   options->printAfter = arguments.printAfter;
   options->timePasses = arguments.timePasses;
+
+  bool isEmulated = options->cuda && options->cuda->emulated;
 
   Session session;
   Compilation compilation(session.context(), std::move(*options));
@@ -109,6 +144,8 @@ static int runCompile(const CompileArguments &arguments) {
   FailureOr<ModuleOp> schedule = compilation.lowerTo(Level::Exec);
   if (failed(schedule) || failed(compilation.generate()))
     return 1;
+  if (isDeviceLevel(level))
+    return writeDevice(compilation, level, output);
   if (level == Level::Llvm) {
     FailureOr<std::string> text = compilation.emitLLVM();
     return failed(text) ? 1 : writeText(output, [&](llvm::raw_ostream &os) { os << *text; });
@@ -117,7 +154,7 @@ static int runCompile(const CompileArguments &arguments) {
   if (failed(objects))
     return 1;
   if (llvm::Error error =
-          level == Level::Object ? linkObject(*objects, output) : linkExecutable(*objects, output))
+          level == Level::Object ? linkObject(*objects, output) : linkExecutable(*objects, output, isEmulated))
     return fail(llvm::toString(std::move(error)));
   if (!arguments.quiet) {
     Plan plan = makePlan(*schedule, compilation.getKernels());
@@ -142,7 +179,8 @@ void addCompile(CLI::App &app, int &status) {
                       "file to write; text levels go to standard output without it");
   command
       ->add_option("--emit", arguments->emit,
-                   "stop at a level and write it: nn, train, exec, llvm, obj, exe")
+                   "stop at a level and write it: nn, train, exec, llvm, obj, exe; of a CUDA target also gpu, "
+                   "nvvm, ptx, cubin, sass")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(levelNames), std::end(levelNames))))
       ->capture_default_str();
   command->add_option("--print-after", arguments->printAfter,

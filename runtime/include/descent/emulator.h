@@ -21,6 +21,8 @@ extern "C" {
 
 #define DESCENT_EMULATOR_VERSION 1u
 #define DESCENT_EMULATED_MODULE_SYMBOL "descent_emulated_module_v1"
+/* The emulator's tables of drivers (runtime/cuda/Driver.h), for descent_device. */
+#define DESCENT_EMULATED_DRIVERS_SYMBOL "descent_emulated_drivers"
 
 /* Windows. Shared and local addresses fit 32 bits, since device code may truncate them to that. */
 #define DESCENT_EMULATED_SHARED UINT64_C(0x40000000)

@@ -181,7 +181,7 @@ TEST(Recipe, LaterFeatures) {
   refused("[parallel]\nbucket = \"25MiB\"\n", ":2:1", {"several ranks"});
   refused("[parallel]\ntensor = 2\n", ":2:1", {"tensor parallelism"});
   refused("[parallel]\npipeline = 2\n", ":2:1", {"pipeline parallelism"});
-  refused("[run]\ntarget = \"cuda:sm_90\"\n", ":2:1", {"cuda:sm_90", "not supported yet", "cpu"});
+  refused("[run]\ntarget = \"cuda:sm_91\"\n", ":2:1", {"cuda:sm_91", "did you mean", "cuda:sm_90"});
   refused("[data]\nformat = \"csv\"\n", ":2:1", {"csv", "not supported yet", "npz"});
   refused("[loss]\nkind = \"mse\"\n", ":2:1", {"a loss in the recipe", "not supported yet"});
   refused("[model]\nfile = \"net.onnx\"\n", ":2:1", {"ONNX", "not supported yet"});
