@@ -32,7 +32,7 @@ namespace descent::cuda {
   X(cuDeviceGetAttribute, "cuDeviceGetAttribute", CUresult,                                        \
     (int *value, CUdevice_attribute attribute, CUdevice device))                                   \
   /* The primary context is the one that cuBLASLt and NCCL use. Retaining does not make it         \
-   * current; every thread of the host does that for itself. */                                                 \
+   * current; every thread of the host does that for itself. */                                    \
   X(cuDevicePrimaryCtxSetFlags, "cuDevicePrimaryCtxSetFlags_v2", CUresult,                         \
     (CUdevice device, unsigned flags))                                                             \
   X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", CUresult,                                \
@@ -59,7 +59,7 @@ namespace descent::cuda {
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor",    \
     CUresult, (int *blocks, CUfunction function, int threads, size_t dynamicShared))               \
   /* The array `parameters` should end in a null pointer behind the last parameter: the driver     \
-   * does not look there, the emulator counts by it. */                                                     \
+   * does not look there, the emulator counts by it. */                                            \
   X(cuLaunchKernel, "cuLaunchKernel", CUresult,                                                    \
     (CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,         \
      unsigned blockY, unsigned blockZ, unsigned sharedBytes, CUstream stream, void **parameters,   \

@@ -173,6 +173,46 @@ void Block::checkRace(Region &region, uint64_t offset, uint64_t bytes, const Rec
                 : "put a barrier between the two accesses, or make both atomic");
 }
 
+void Block::beginLaunch(const std::vector<Limit> &newLimits) {
+  sharedFor = nullptr;
+  limits = newLimits;
+  lastLimit = nullptr;
+  std::sort(limits.begin(), limits.end(),
+            [](const Limit &a, const Limit &b) { return a.address < b.address; });
+}
+
+/// Only allocations that a limit lies in are limited: others are a module's variables.
+void Block::checkLimits(const Region &region, uint64_t address, uint64_t bytes, bool write,
+                        const Site *site) {
+  bool limited = false;
+  const Limit *nearest = nullptr;
+  uint64_t distance = UINT64_MAX;
+  for (const Limit &limit : limits) {
+    if (limit.address - region.address >= region.bytes)
+      continue;
+    limited = true;
+    if (address >= limit.address && address + bytes <= limit.address + limit.bytes) {
+      lastLimit = &limit;
+      return;
+    }
+    uint64_t away = address < limit.address ? limit.address - address
+                                            : address + bytes - (limit.address + limit.bytes);
+    if (away < distance) {
+      distance = away;
+      nearest = &limit;
+    }
+  }
+  if (!limited)
+    return;
+  fail(Check::OutOfBounds, site,
+       fmt::format("out of bounds {} of {} bytes: outside of the launch's operands",
+                   write ? "write" : "read", bytes),
+       fmt::format("  address 0x{:x} is {} bytes {} {} ({} bytes); it is {}\n", address, distance,
+                   address < nearest->address ? "before the start of" : "behind the end of",
+                   nearest->name, nearest->bytes, describe(address)),
+       "guard the access by the size of the buffer, or launch fewer threads");
+}
+
 void *Block::access(uint64_t address, uint64_t bytes, uint32_t flags, const Site *site) {
   bool write = flags & DESCENT_EMULATE_WRITE, read = flags & DESCENT_EMULATE_READ;
   bool atomic = flags & DESCENT_EMULATE_ATOMIC;
@@ -204,6 +244,13 @@ void *Block::access(uint64_t address, uint64_t bytes, uint32_t flags, const Site
                      describe(address), address % alignment, alignment),
          "align the row or the offset, or use narrower accesses");
   uint64_t offset = address - region->address;
+  if (!inShared && !inLocal) {
+    if (!limits.empty() && !(lastLimit && address >= lastLimit->address &&
+                             address + bytes <= lastLimit->address + lastLimit->bytes))
+      checkLimits(*region, address, bytes, write, site);
+    if (memory.trackAccesses)
+      memory.touch(*region, offset, bytes, read, write);
+  }
   // Before the next check: bytes that a cp.async is still writing are not written yet either.
   if (!inLocal && !region->readOnly && enabled(Check::Race))
     checkRace(

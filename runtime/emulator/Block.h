@@ -43,6 +43,12 @@ struct Options {
   bool enabled(Check check) const { return !(disabled >> uint32_t(check) & 1); }
 };
 
+/// A part of an allocation that a launch may touch.
+struct Limit {
+  uint64_t address, bytes;
+  std::string name;
+};
+
 /// What is the same for all blocks of a launch.
 struct Grid {
   const descent_emulated_module *module;
@@ -89,7 +95,7 @@ public:
   explicit Block(DeviceMemory &memory) : memory(memory) {}
 
   /// To be called before the first block of a launch.
-  void beginLaunch() { sharedFor = nullptr; }
+  void beginLaunch(const std::vector<Limit> &newLimits);
   /// Runs one block to its end.
   std::optional<Fault> run(const Grid &grid, Dim position, const Options &options);
 
@@ -170,11 +176,15 @@ private:
   [[noreturn]] void failBounds(uint64_t address, uint64_t bytes, bool write, const Site *site);
   void checkRace(Region &region, uint64_t offset, uint64_t bytes, const Record &record, bool write,
                  const Site *site);
+  void checkLimits(const Region &region, uint64_t address, uint64_t bytes, bool write,
+                   const Site *site);
   void watchSpinning(uint64_t address, bool write, bool atomic, const Site *site);
   std::string whoWaits() const;
   static const char *verb(bool write, bool atomic);
 
   DeviceMemory &memory;
+  std::vector<Limit> limits; ///< by address
+  const Limit *lastLimit = nullptr;
   Clocks clocks;
   std::vector<Thread> threads;
   std::vector<uint32_t> ready; ///< a queue: [head, size)

@@ -33,6 +33,8 @@ void descent_emulator_reset_calls(void);
 
 namespace descent::emulator {
 
+class Execution;
+
 /// Read from the environment at the first call, in the variables that stand behind each.
 struct DriverSettings {
   enum Kind {
@@ -43,7 +45,7 @@ struct DriverSettings {
   uint64_t seed = 0;
   int devices = 1;                      ///< DESCENT_EMULATOR_DEVICES
   uint64_t memory = UINT64_C(16) << 30; ///< DESCENT_EMULATOR_MEMORY, bytes, or 512M, 4G
-  int capability = 90;                  ///< DESCENT_EMULATOR_CAPABILITY=80
+  int capability = 80;                  ///< DESCENT_EMULATOR_CAPABILITY=90
   bool leaks = false;                   ///< DESCENT_EMULATOR_LEAKS=1: tells of them at exit
   std::string statistics; ///< DESCENT_EMULATOR_STATISTICS=FILE: calls, as JSON, written at exit
   Options checks;         ///< DESCENT_EMULATOR_DISABLE=race,uninitialised; order of threads and
@@ -67,9 +69,10 @@ public:
   char *write(cuda::CUdeviceptr address, uint64_t bytes, const char *what);
   char *update(cuda::CUdeviceptr address, uint64_t bytes, const char *what);
 
+  explicit Work(Execution &execution) : execution(execution) {}
+
 private:
-  friend class WorkRunner;
-  Work() = default;
+  Execution &execution;
 };
 
 /// Puts work behind what is on the stream, or into the graph that is being captured from it.

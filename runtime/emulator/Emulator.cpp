@@ -54,8 +54,20 @@ const descent_emulated_kernel &Device::find(const descent_emulated_module &modul
                           known.empty() ? "none" : known));
 }
 
-/// Throws if a driver would refuse the launch.
-static uint32_t checkLaunch(const LaunchRequest &request) {
+uint64_t Device::fixedShared(const descent_emulated_module &module,
+                             const descent_emulated_kernel &kernel, bool *dynamic) {
+  uint64_t fixed = 0;
+  for (uint32_t i = 0; i < kernel.shared_count; ++i) {
+    const descent_emulated_variable &variable = module.variables[kernel.shared[i]];
+    if (dynamic)
+      *dynamic |= variable.bytes == 0;
+    fixed =
+        (fixed + variable.alignment - 1) / variable.alignment * variable.alignment + variable.bytes;
+  }
+  return fixed;
+}
+
+uint32_t Device::checkLaunch(const LaunchRequest &request) {
   const descent_emulated_kernel &kernel = *request.kernel;
   auto refuse = [&](const std::string &reason) {
     throw Error(fmt::format("kernel '{}' cannot be launched: {}", kernel.name, reason));
@@ -75,14 +87,8 @@ static uint32_t checkLaunch(const LaunchRequest &request) {
   if (exact[0] && (block.x != exact[0] || block.y != exact[1] || block.z != exact[2]))
     refuse(fmt::format("it was compiled for blocks of exactly {} x {} x {} threads (nvvm.reqntid)",
                        exact[0], exact[1], exact[2]));
-  uint64_t fixed = 0;
   bool dynamic = false;
-  for (uint32_t i = 0; i < kernel.shared_count; ++i) {
-    const descent_emulated_variable &variable = request.module->variables[kernel.shared[i]];
-    dynamic |= variable.bytes == 0;
-    fixed =
-        (fixed + variable.alignment - 1) / variable.alignment * variable.alignment + variable.bytes;
-  }
+  uint64_t fixed = fixedShared(*request.module, kernel, &dynamic);
   if (fixed > staticSharedLimit)
     refuse(
         fmt::format("it declares {} bytes of static shared memory; more than {} do not assemble, "
@@ -137,7 +143,7 @@ std::optional<Fault> Device::launch(const LaunchRequest &request) {
       std::swap(order[i - 1], order[(state >> 33) % i]);
     }
   }
-  runner.beginLaunch();
+  runner.beginLaunch(request.limits);
   std::optional<Fault> fault;
   for (uint64_t i = 0; i < blocks && !fault; ++i) {
     uint64_t number = options.order.kind == Order::Reverse    ? blocks - 1 - i

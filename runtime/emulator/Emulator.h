@@ -29,11 +29,13 @@ struct LaunchRequest {
   Dim grid, block;
   uint32_t dynamicShared = 0;
   std::vector<std::vector<char>> parameters; ///< a value each, of the bytes that the kernel says
+  std::vector<Limit> limits; ///< what it may touch of the allocations that these lie in
 };
 
 class Device {
 public:
-  Device() : runner(memory) {}
+  /// Devices of a process have numbers, so that each has addresses of its own.
+  explicit Device(uint32_t number = 0) : memory(number), runner(memory) {}
   Device(const Device &) = delete;
 
   DeviceMemory memory;
@@ -46,6 +48,12 @@ public:
   /// Throws Error if the module has no such kernel; the message lists those it has.
   static const descent_emulated_kernel &find(const descent_emulated_module &module,
                                              std::string_view name);
+
+  /// Throws Error if a driver would refuse the launch. The bytes of shared memory of a block.
+  static uint32_t checkLaunch(const LaunchRequest &request);
+  /// Static shared memory of a kernel, and whether it uses dynamic.
+  static uint64_t fixedShared(const descent_emulated_module &module,
+                              const descent_emulated_kernel &kernel, bool *dynamic = nullptr);
 
   /// Runs all blocks in the order of `options`. A fault ends the launch and makes the device refuse
   /// further ones, as on hardware. Throws Error if the launch is not possible at all (too many

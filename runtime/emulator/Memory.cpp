@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <sys/mman.h>
+#include <utility>
 
 namespace descent::emulator {
 
-static constexpr uint64_t slotBytes = UINT64_C(1) << 30;
+static constexpr uint64_t slotBytes = UINT64_C(1) << 30, deviceBytes = UINT64_C(4) << 40;
+static_assert(DESCENT_EMULATED_GLOBAL + 16 * deviceBytes <= DESCENT_EMULATED_GLOBAL_END);
 
 Region::Region(std::string name, uint64_t address, uint64_t bytes, char *storage)
     : name(std::move(name)), address(address), bytes(bytes), storage(storage),
@@ -62,6 +64,9 @@ int64_t Region::firstUnwritten(uint64_t offset, uint64_t count) const {
 
 static uint64_t mappedBytes(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096 + 4096; }
 
+DeviceMemory::DeviceMemory(uint32_t device)
+    : base(DESCENT_EMULATED_GLOBAL + device * deviceBytes), end(base + deviceBytes) {}
+
 DeviceMemory::~DeviceMemory() {
   for (auto &region : regions)
     if (region->live)
@@ -74,12 +79,11 @@ uint64_t DeviceMemory::allocate(uint64_t bytes, std::string name, uint64_t align
                             "power of two up to 512 MiB",
                             name, alignment));
   // An odd multiple of the alignment: code that needs more than it may rely on fails.
-  uint64_t slot = slots.size(), address = DESCENT_EMULATED_GLOBAL + slot * slotBytes + alignment;
+  uint64_t slot = slots.size(), address = base + slot * slotBytes + alignment;
   uint64_t taken = (alignment + bytes + slotBytes) / slotBytes + (bytes ? 1 : 0);
-  if (address + bytes > DESCENT_EMULATED_GLOBAL_END - slotBytes ||
-      bytes > DESCENT_EMULATED_GLOBAL_END)
+  if (address + bytes > end - slotBytes || bytes > deviceBytes)
     throw Error(fmt::format("emulator: no room for {} bytes ({}) in the device's address space of "
-                            "64 TiB; {} bytes are in use",
+                            "4 TiB; {} bytes are in use",
                             bytes, name, inUse));
   void *memory = mmap(nullptr, mappedBytes(bytes), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -105,6 +109,7 @@ void DeviceMemory::release(uint64_t address) {
   region->storage = nullptr;
   region->live = false;
   region->shadow.clear();
+  region->touched = {};
   inUse -= region->bytes;
 }
 
@@ -117,6 +122,19 @@ void DeviceMemory::trimShadows(uint64_t limit) {
       region->shadow.clear();
 }
 
+std::vector<DeviceMemory::Touched> DeviceMemory::takeTouched() {
+  std::vector<Touched> result;
+  for (Region *region : touchedRegions) {
+    for (uint64_t part = region->touchedFirst; part <= region->touchedLast; ++part)
+      if (uint8_t how = std::exchange(region->touched[part], 0))
+        result.push_back({region, part, (how & 1) != 0, (how & 2) != 0});
+    region->touchedFirst = UINT64_MAX;
+    region->touchedLast = 0;
+  }
+  touchedRegions.clear();
+  return result;
+}
+
 bool isDeviceAddress(uint64_t address) {
   auto in = [&](uint64_t from, uint64_t to) { return address >= from && address < to; };
   return in(DESCENT_EMULATED_GLOBAL, DESCENT_EMULATED_GLOBAL_END) ||
@@ -125,9 +143,9 @@ bool isDeviceAddress(uint64_t address) {
 }
 
 Region *DeviceMemory::find(uint64_t address) const {
-  if (address < DESCENT_EMULATED_GLOBAL)
+  if (address < base)
     return nullptr;
-  uint64_t slot = (address - DESCENT_EMULATED_GLOBAL) / slotBytes;
+  uint64_t slot = (address - base) / slotBytes;
   return slot < slots.size() ? slots[slot] : nullptr;
 }
 

@@ -13,6 +13,7 @@
 
 #include "runtime/emulator/Races.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -48,6 +49,10 @@ public:
   bool live = true, readOnly = false;
   Shadow shadow; ///< who read and wrote; of global and shared memory
 
+  /// What a launch read and wrote, for each 256 bytes: 1 and 2.
+  std::vector<uint8_t> touched;
+  uint64_t touchedFirst = UINT64_MAX, touchedLast = 0;
+
 private:
   struct Free {
     void operator()(uint64_t *memory) const { std::free(memory); }
@@ -58,7 +63,8 @@ private:
 /// Global memory. Functions throw Error on what the host does wrong.
 class DeviceMemory {
 public:
-  DeviceMemory() = default;
+  /// Each device of a process has addresses of its own, by its number (below 16).
+  explicit DeviceMemory(uint32_t device = 0);
   DeviceMemory(const DeviceMemory &) = delete;
   ~DeviceMemory();
 
@@ -82,6 +88,29 @@ public:
 
   uint64_t bytesInUse() const { return inUse; }
 
+  /// Whether launches note what they touch, for takeTouched.
+  bool trackAccesses = false;
+  void touch(Region &region, uint64_t offset, uint64_t bytes, bool read, bool write) {
+    uint64_t first = offset / touchUnit, last = (offset + bytes - 1) / touchUnit;
+    if (region.touchedFirst > region.touchedLast) {
+      region.touched.resize(region.bytes / touchUnit + 1);
+      touchedRegions.push_back(&region);
+    }
+    region.touchedFirst = std::min(region.touchedFirst, first);
+    region.touchedLast = std::max(region.touchedLast, last);
+    uint8_t how = (read ? 1 : 0) | (write ? 2 : 0);
+    for (uint64_t part = first; part <= last; ++part)
+      region.touched[part] |= how;
+  }
+  struct Touched {
+    Region *region;
+    uint64_t part; ///< offset / touchUnit
+    bool read, written;
+  };
+  /// What was touched since the last time.
+  std::vector<Touched> takeTouched();
+  static constexpr uint64_t touchUnit = 256;
+
   /// Forgets who accessed what, if the records take more than `limit` bytes. Between launches
   /// nobody needs them, and keeping small ones saves making them again.
   void trimShadows(uint64_t limit);
@@ -89,7 +118,9 @@ public:
 private:
   Region &hostAccess(const char *what, uint64_t address, uint64_t bytes);
 
+  uint64_t base, end;
   std::vector<std::unique_ptr<Region>> regions;
+  std::vector<Region *> touchedRegions;
   std::vector<Region *> slots; ///< by address, one for each GiB
   uint64_t inUse = 0;
 };
