@@ -558,8 +558,21 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
                     Statistic<"launches", "launches", "launches scheduled">];
 }
 
+def AssignStreams : Pass<"assign-streams", "::mlir::ModuleOp"> {
+  let summary = "Order launches on different streams by events";
+  let description = [{
+    A launch whose `stream` is 1 runs on the communication stream beside the others, which are the compute stream's. Where launches of two streams touch
+    the same bytes, one of them writing, the earlier one records an event and the later one waits for it, unless that follows from other waits. The order
+    of the program is kept wherever it matters, so the plan stays right.
+
+    Numerics: bit-exact.
+  }];
+  let statistics = [Statistic<"eventsMade", "events", "Events that launches record">,
+                    Statistic<"waitsMade", "waits", "Launches that wait for events">];
+}
+
 def VerifyPlan : Pass<"verify-plan", "::mlir::ModuleOp"> {
-  let summary = "Refuse a plan in which bytes are used for two things at once";
+  let summary = "Refuse a plan in which bytes are used for two things at once, or by two streams without order";
   let description = [{
     Numerics: none.
   }];

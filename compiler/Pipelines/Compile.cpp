@@ -232,7 +232,7 @@ FailureOr<std::vector<ObjectBytes>> Compilation::emitObjects() {
       objects.push_back(std::move(*object));
     return LogicalResult(object);
   };
-  if (options.cuda && options.cuda->emulated) {
+  if (options.isEmulated()) {
     FailureOr<DeviceCode> code = translateDevice();
     if (failed(code))
       return failure();

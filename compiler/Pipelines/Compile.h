@@ -31,6 +31,8 @@ struct CompileOptions {
   Recipe recipe;
   CpuTarget cpu;                  ///< of the host
   std::optional<CudaTarget> cuda; ///< the device, if the program runs on one
+  /// The program needs the emulator beside the runtime.
+  bool isEmulated() const { return cuda && cuda->emulated; }
   std::string printAfter; ///< a pass, or "all"; printed on stderr
   bool timePasses = false;
   bool verifyEach = true;

@@ -90,6 +90,8 @@ void buildSchedulePhase(OpPassManager &pm) {
   pm.addPass(createOrderOperations());
   // Lifetimes are those of the final order.
   pm.addPass(createPlanMemory());
+  // After plan-memory: bytes that were given to another value order streams as well.
+  pm.addPass(createAssignStreams());
   pm.addPass(createVerifyPlan());
 }
 

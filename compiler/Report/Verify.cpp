@@ -238,7 +238,7 @@ FailureOr<VerifyReport> verifyProgram(MLIRContext &context, const CompileOptions
   nn::ModelOp nnModel = *nnModule->getOps<nn::ModelOp>().begin();
   for (auto parameter : nnModel.getBody().front().getOps<nn::ParameterOp>())
     weights[parameter.getName().str()] = inputs.values.at(parameter.getName().str());
-  if (failed(toResult(linkExecutable(*objects, base + "/train"))) ||
+  if (failed(toResult(linkExecutable(*objects, base + "/train", options.isEmulated()))) ||
       failed(toResult(writeNpz(base + "/batch.npz", batchArrays(nnModel, inputs)))) ||
       failed(toResult(writeSafetensors(base + "/weights.safetensors", weights))) ||
       failed(toResult(

@@ -273,9 +273,11 @@ void PlanMemory::buildProgram(train::FuncOp function, const TransientSlots &tran
       inputs.push_back(bufferOf(input));
     for (Value output : launch.getOutputs())
       outputs.push_back(bufferOf(output));
+    auto stream = launch->getAttrOfType<IntegerAttr>("stream");
     exec::RunOp::create(builder, launch.getLoc(), launch.getKernelAttr(), inputs, outputs,
-                        launch->getAttrOfType<ArrayAttr>("sources"), /*stream=*/0,
-                        /*record=*/nullptr, /*waits=*/nullptr);
+                        launch->getAttrOfType<ArrayAttr>("sources"),
+                        stream ? stream : builder.getI64IntegerAttr(0), /*record=*/nullptr,
+                        /*waits=*/nullptr);
     ++launches;
   }
   train::ReturnOp ret = function.getReturn();

@@ -10,10 +10,11 @@
 #include "passes/Codegen/KernelEmitter.h"
 #include "passes/Fusion/KernelRules.h"
 #include "passes/Passes.h"
+#include "passes/Schedule/ByteRange.h"
 #include "passes/Schedule/Lifetimes.h"
 #include "passes/Schedule/Placement.h"
 
-#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/ADT/BitVector.h"
 
 namespace descent {
 #define GEN_PASS_DEF_VERIFYPLAN
@@ -42,25 +43,12 @@ struct VerifyPlan : descent::impl::VerifyPlanBase<VerifyPlan> {
 private:
   LogicalResult verifyProgram(exec::ProgramOp program);
   LogicalResult verifyRun(exec::RunOp run, int64_t number);
+  LogicalResult verifyStreams(exec::ProgramOp program);
 
   exec::ArenaOp arena;
 };
 
-/// Bytes [begin, end) of the arena.
-struct ByteRange {
-  int64_t begin, end;
-  bool overlaps(const ByteRange &other) const { return begin < other.end && other.begin < end; }
-};
-
 } // namespace
-
-static ByteRange rangeOf(Value buffer) {
-  auto type = cast<MemRefType>(buffer.getType());
-  int64_t bytes = type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-  int64_t offset = llvm::TypeSwitch<Operation *, int64_t>(buffer.getDefiningOp())
-                       .Case<exec::BufferOp, exec::GetOp>([](auto op) { return op.getOffset(); });
-  return {offset, offset + bytes};
-}
 
 LogicalResult VerifyPlan::verifyRun(exec::RunOp run, int64_t number) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<exec::KernelOp>(run, run.getKernelAttr());
@@ -91,6 +79,49 @@ LogicalResult VerifyPlan::verifyRun(exec::RunOp run, int64_t number) {
         return run.emitOpError() << "is launch " << number
                                  << " but uses a buffer that lives during [" << buffer.getFirst()
                                  << ", " << buffer.getLast() << "]";
+  return success();
+}
+
+/// Launches of two streams that touch the same bytes are ordered by events. For each launch the set
+/// of launches that are complete when it starts is followed, launch by launch.
+LogicalResult VerifyPlan::verifyStreams(exec::ProgramOp program) {
+  SmallVector<exec::RunOp> runs(program.getBody().getOps<exec::RunOp>());
+  if (llvm::all_of(runs, [&](exec::RunOp run) { return run.getStream() == 0; }))
+    return success();
+  std::vector<llvm::BitVector> complete(runs.size(), llvm::BitVector(runs.size()));
+  llvm::DenseMap<int64_t, size_t> lastOf, recordedBy;
+  auto follow = [&](size_t number, size_t earlier) {
+    complete[number] |= complete[earlier];
+    complete[number].set(earlier);
+  };
+  for (auto [number, run] : llvm::enumerate(runs)) {
+    if (run.getStream() > 1)
+      return run.emitOpError() << "runs on stream " << run.getStream()
+                               << "; there are 0 (compute) and 1 (communication)";
+    auto stream = static_cast<int64_t>(run.getStream());
+    if (auto last = lastOf.find(stream); last != lastOf.end())
+      follow(number, last->second);
+    for (int64_t event : run.getWaits().value_or(ArrayRef<int64_t>())) {
+      auto recorded = recordedBy.find(event);
+      if (recorded == recordedBy.end())
+        return run.emitOpError() << "waits for event " << event
+                                 << ", which no launch before it records";
+      follow(number, recorded->second);
+    }
+    for (size_t earlier = 0; earlier < number; ++earlier)
+      if (!complete[number].test(earlier) && conflict(runs[earlier], run)) {
+        InFlightDiagnostic error = run.emitOpError()
+                                   << "is launch " << number << " and touches bytes of launch "
+                                   << earlier << " on another stream without waiting for it";
+        error.attachNote(runs[earlier].getLoc()) << "launch " << earlier << " is here";
+        return error;
+      }
+    lastOf[stream] = number;
+    if (run.getRecord() &&
+        !recordedBy.try_emplace(static_cast<int64_t>(*run.getRecord()), number).second)
+      return run.emitOpError() << "records event " << *run.getRecord()
+                               << ", which another launch records";
+  }
   return success();
 }
 
@@ -132,5 +163,5 @@ LogicalResult VerifyPlan::verifyProgram(exec::ProgramOp program) {
     for (Value output : run.getOutputs())
       defined.insert(rangeOf(output).begin);
   }
-  return success();
+  return verifyStreams(program);
 }

@@ -135,8 +135,7 @@ static int runCompile(const CompileArguments &arguments) {
   options->printAfter = arguments.printAfter;
   options->timePasses = arguments.timePasses;
 
-  bool isEmulated = options->cuda && options->cuda->emulated;
-
+  bool isEmulated = options->isEmulated();
   Session session;
   Compilation compilation(session.context(), std::move(*options));
   if (level <= Level::Exec)

@@ -95,3 +95,40 @@ module {
     exec.run @next ins(%0 : memref<4xf32>) outs(%1 : memref<4xf32>)
   }
 }
+
+// -----
+
+module {
+  exec.arena size 512 persistent 0 lower_bound 512 parameters 0 gradients 0 optimizer 0 activations 0 workspace 512
+  exec.kernel @next "rows" (%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = nn.neg %x : tensor<4xf32>
+    exec.yield %0 : tensor<4xf32>
+  }
+  exec.storage @x "inputs" at 0 : tensor<4xf32>
+  exec.program @step {
+    %0 = exec.get @x at 0 : memref<4xf32>
+    %1 = exec.buffer "b" "workspace" at 64 live [0, 1] : memref<4xf32>
+    %2 = exec.buffer "c" "workspace" at 128 live [1, 2] : memref<4xf32>
+    // expected-note @+1 {{launch 0 is here}}
+    exec.run @next ins(%0 : memref<4xf32>) outs(%1 : memref<4xf32>) {record = 0 : i64}
+    // expected-error @+1 {{is launch 1 and touches bytes of launch 0 on another stream without waiting for it}}
+    exec.run @next ins(%1 : memref<4xf32>) outs(%2 : memref<4xf32>) {stream = 1 : i64}
+  }
+}
+
+// -----
+
+module {
+  exec.arena size 512 persistent 0 lower_bound 512 parameters 0 gradients 0 optimizer 0 activations 0 workspace 512
+  exec.kernel @next "rows" (%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = nn.neg %x : tensor<4xf32>
+    exec.yield %0 : tensor<4xf32>
+  }
+  exec.storage @x "inputs" at 0 : tensor<4xf32>
+  exec.program @step {
+    %0 = exec.get @x at 0 : memref<4xf32>
+    %1 = exec.buffer "b" "workspace" at 64 live [0, 1] : memref<4xf32>
+    // expected-error @+1 {{waits for event 7, which no launch before it records}}
+    exec.run @next ins(%0 : memref<4xf32>) outs(%1 : memref<4xf32>) {stream = 1 : i64, waits = array<i64: 7>}
+  }
+}
