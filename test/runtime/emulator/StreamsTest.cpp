@@ -2,6 +2,8 @@
 
 #include "test/runtime/emulator/Driven.h"
 
+#include <algorithm>
+
 using namespace descent;
 using namespace descent::emulator;
 using namespace descent::emulator::driven;
@@ -26,7 +28,8 @@ protected:
     }
     launchAdd(x, y, 1, first);
     cu.cuMemcpyDtoHAsync(result, y, 4, first);
-    status = std::max(cu.cuStreamSynchronize(first), cu.cuStreamSynchronize(second));
+    status = cu.cuStreamSynchronize(first);
+    status = std::max(status, cu.cuStreamSynchronize(second));
     return *result;
   }
   CUresult status = CUDA_SUCCESS;
