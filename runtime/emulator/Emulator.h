@@ -34,8 +34,9 @@ struct LaunchRequest {
 
 class Device {
 public:
-  /// Devices of a process have numbers, so that each has addresses of its own.
-  explicit Device(uint32_t number = 0) : memory(number), runner(memory) {}
+  Device() : runner(memory) {}
+  /// Of several devices of a process, each with addresses of its own.
+  explicit Device(uint32_t number) : memory(number), runner(memory) {}
   Device(const Device &) = delete;
 
   DeviceMemory memory;

@@ -64,13 +64,42 @@ int64_t Region::firstUnwritten(uint64_t offset, uint64_t count) const {
 
 static uint64_t mappedBytes(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096 + 4096; }
 
+void Region::forget() {
+  storage = nullptr;
+  live = false;
+  shadow.clear();
+  touched = {};
+  touchedFirst = UINT64_MAX;
+  touchedLast = 0;
+  written.reset();
+}
+
+DeviceMemory::DeviceMemory() : base(DESCENT_EMULATED_GLOBAL), end(DESCENT_EMULATED_GLOBAL_END) {}
+
 DeviceMemory::DeviceMemory(uint32_t device)
     : base(DESCENT_EMULATED_GLOBAL + device * deviceBytes), end(base + deviceBytes) {}
 
 DeviceMemory::~DeviceMemory() {
   for (auto &region : regions)
-    if (region->live)
-      munmap(region->storage, mappedBytes(region->bytes));
+    munmap(region->storage, mappedBytes(region->bytes));
+}
+
+uint64_t DeviceMemory::takeSlots(uint64_t count, uint64_t bytes, const std::string &name) {
+  uint64_t slot = slots.size(), all = (end - base) / slotBytes;
+  if (count <= all - slot) {
+    slots.resize(slot + count);
+    return slot;
+  }
+  // All addresses were used once: those that were freed the longest ago are used again.
+  for (auto old = freed.begin(); old != freed.end(); ++old)
+    if ((*old)->slots == count) {
+      slot = (*old)->slot;
+      freed.erase(old);
+      return slot;
+    }
+  throw Error(fmt::format("emulator: no room for {} bytes ({}) in the device's address space of {} "
+                          "GiB; {} bytes are in use",
+                          bytes, name, all, inUse));
 }
 
 uint64_t DeviceMemory::allocate(uint64_t bytes, std::string name, uint64_t alignment) {
@@ -78,13 +107,12 @@ uint64_t DeviceMemory::allocate(uint64_t bytes, std::string name, uint64_t align
     throw Error(fmt::format("emulator: memory for {} asked with an alignment of {}, which is no "
                             "power of two up to 512 MiB",
                             name, alignment));
+  uint64_t taken = bytes > end - base
+                       ? UINT64_MAX
+                       : (alignment + bytes + slotBytes) / slotBytes + (bytes ? 1 : 0);
+  uint64_t slot = takeSlots(taken, bytes, name);
   // An odd multiple of the alignment: code that needs more than it may rely on fails.
-  uint64_t slot = slots.size(), address = base + slot * slotBytes + alignment;
-  uint64_t taken = (alignment + bytes + slotBytes) / slotBytes + (bytes ? 1 : 0);
-  if (address + bytes > end - slotBytes || bytes > deviceBytes)
-    throw Error(fmt::format("emulator: no room for {} bytes ({}) in the device's address space of "
-                            "4 TiB; {} bytes are in use",
-                            bytes, name, inUse));
+  uint64_t address = base + slot * slotBytes + alignment;
   void *memory = mmap(nullptr, mappedBytes(bytes), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
@@ -93,7 +121,10 @@ uint64_t DeviceMemory::allocate(uint64_t bytes, std::string name, uint64_t align
                             bytes, name, std::strerror(errno), inUse));
   regions.push_back(
       std::make_unique<Region>(std::move(name), address, bytes, static_cast<char *>(memory)));
-  slots.resize(slot + taken, regions.back().get());
+  Region *region = regions.back().get();
+  region->slot = slot;
+  region->slots = taken;
+  std::fill_n(slots.begin() + static_cast<ptrdiff_t>(slot), taken, region);
   inUse += bytes;
   return address;
 }
@@ -106,11 +137,13 @@ void DeviceMemory::release(uint64_t address) {
   if (!region->live)
     throw Error(fmt::format("emulator: {} was freed twice", region->name));
   munmap(region->storage, mappedBytes(region->bytes));
-  region->storage = nullptr;
-  region->live = false;
-  region->shadow.clear();
-  region->touched = {};
   inUse -= region->bytes;
+  std::erase(touchedRegions, region);
+  region->forget();
+  auto found = std::find_if(regions.begin(), regions.end(),
+                            [&](const auto &other) { return other.get() == region; });
+  freed.push_back(std::move(*found));
+  regions.erase(found);
 }
 
 void DeviceMemory::trimShadows(uint64_t limit) {
@@ -153,16 +186,17 @@ std::string DeviceMemory::describe(uint64_t address) const {
   // The nearest region: an address in the empty part of a slot may belong in front of the next.
   const Region *nearest = nullptr;
   uint64_t distance = UINT64_MAX;
-  for (const auto &region : regions) {
-    uint64_t away = address < region->address ? region->address - address
-                    : address >= region->address + region->bytes
-                        ? address - (region->address + region->bytes) + 1
-                        : 0;
-    if (away < distance) {
-      distance = away;
-      nearest = region.get();
+  for (const auto *all : {&regions, &freed})
+    for (const auto &region : *all) {
+      uint64_t away = address < region->address ? region->address - address
+                      : address >= region->address + region->bytes
+                          ? address - (region->address + region->bytes) + 1
+                          : 0;
+      if (away < distance) {
+        distance = away;
+        nearest = region.get();
+      }
     }
-  }
   if (!nearest)
     return "nowhere: the device has no memory allocated";
   std::string what = fmt::format("{}{} ({} bytes at 0x{:x})", nearest->live ? "" : "the freed ",

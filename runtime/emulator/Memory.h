@@ -33,6 +33,9 @@ public:
   }
   char *host(uint64_t at) { return storage + (at - address); }
 
+  /// Gives back what a freed region does not need.
+  void forget();
+
   /// Marks bytes [offset, offset + count) as written, or as not written.
   void markWritten(uint64_t offset, uint64_t count);
   void markUnwritten(uint64_t offset, uint64_t count);
@@ -47,7 +50,8 @@ public:
   uint64_t address, bytes;
   char *storage;
   bool live = true, readOnly = false;
-  Shadow shadow; ///< who read and wrote; of global and shared memory
+  uint64_t slot = 0, slots = 0; ///< its part of the address space
+  Shadow shadow;                ///< who read and wrote; of global and shared memory
 
   /// What a launch read and wrote, for each 256 bytes: 1 and 2.
   std::vector<uint8_t> touched;
@@ -63,8 +67,9 @@ private:
 /// Global memory. Functions throw Error on what the host does wrong.
 class DeviceMemory {
 public:
+  DeviceMemory();
   /// Each device of a process has addresses of its own, by its number (below 16).
-  explicit DeviceMemory(uint32_t device = 0);
+  explicit DeviceMemory(uint32_t device);
   DeviceMemory(const DeviceMemory &) = delete;
   ~DeviceMemory();
 
@@ -116,10 +121,11 @@ public:
   void trimShadows(uint64_t limit);
 
 private:
+  uint64_t takeSlots(uint64_t count, uint64_t bytes, const std::string &name);
   Region &hostAccess(const char *what, uint64_t address, uint64_t bytes);
 
   uint64_t base, end;
-  std::vector<std::unique_ptr<Region>> regions;
+  std::vector<std::unique_ptr<Region>> regions, freed; ///< freed: the oldest first
   std::vector<Region *> touchedRegions;
   std::vector<Region *> slots; ///< by address, one for each GiB
   uint64_t inUse = 0;
