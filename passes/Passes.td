@@ -705,6 +705,23 @@ def GenerateDeviceKernels : Pass<"generate-device-kernels", "::mlir::ModuleOp"> 
   let dependentDialects = ["::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];
 }
 
+def ExpandDeviceMath : Pass<"expand-device-math"> {
+  let summary = "Expand elementary functions into what a device has instructions for";
+  let description = [{
+    The base-2 exponential, square roots, rounding to integers and their kin become the instructions; exp and powf are built on the base-2 exponential, the
+    other functions on f32 become polynomials. Ops that lower to libdevice elsewhere become LLVM's intrinsics. What is left of the math dialect is an error.
+
+    ```mlir
+    %y = math.rsqrt %x : f32
+    // becomes
+    %y = llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.f"(%x) : (f32) -> f32
+    ```
+
+    Numerics: results are within 3 units in the last place of f32 or are those of the CPU's polynomials; NaN, infinities and zeros are as in C.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect", "::mlir::LLVM::LLVMDialect"];
+}
+
 def LowerDeviceModules : Pass<"lower-device-modules", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Lower device functions to the LLVM dialect with NVVM's intrinsics";
   let description = [{

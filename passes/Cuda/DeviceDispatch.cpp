@@ -27,7 +27,9 @@ using namespace descent;
 using Generator = FailureOr<exec::DeviceKernelOp> (*)(exec::KernelOp, ModuleOp, const CudaTarget &);
 
 static Generator generatorOf(StringRef kind) {
-  return llvm::StringSwitch<Generator>(kind).Default(nullptr);
+  return llvm::StringSwitch<Generator>(kind)
+      .Case("rows", emitDeviceRows)
+      .Default(nullptr);
 }
 
 static LogicalResult generate(exec::KernelOp kernel, ModuleOp target, const CudaTarget &cuda) {

@@ -19,6 +19,10 @@ class OpPassManager;
 
 namespace descent {
 
+/// Elementwise ops and reductions over the last axis on one [R..., C] domain.
+mlir::FailureOr<exec::DeviceKernelOp> emitDeviceRows(exec::KernelOp kernel, mlir::ModuleOp target,
+                                                     const CudaTarget &cuda);
+
 /// A module of device functions and commands for every exec.kernel in `program`, in their order.
 /// Kernels are generated in parallel where the context allows threads; the result does not depend
 /// on it.

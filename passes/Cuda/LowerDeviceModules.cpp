@@ -46,6 +46,7 @@ struct LowerDeviceModulesPass : descent::impl::LowerDeviceModulesBase<LowerDevic
 
 private:
   static void build(OpPassManager &pm, unsigned indexBits) {
+    pm.addPass(createExpandDeviceMath());
     pm.addPass(createCanonicalizerPass());
     pm.addPass(createCSEPass());
     pm.addPass(createConvertVectorToSCFPass(VectorTransferToSCFOptions().enableFullUnroll()));
