@@ -135,9 +135,9 @@ Value Lanes::load(Value flat, Value offset, Type element, const LaneBlock &block
     return loadScalar(flat, offset, element);
   auto type = VectorType::get({block.width}, stored(element));
   if (!block.mask)
-    return fromStorage(vector::LoadOp::create(b, type, flat, offset, /*nontemporal=*/false,
-                                              alignment(type)),
-                       element);
+    return fromStorage(
+        vector::LoadOp::create(b, type, flat, offset, /*nontemporal=*/false, alignment(type)),
+        element);
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
   return fromStorage(vector::MaskedLoadOp::create(b, type, flat, offset, block.mask, zero),
                      element);
@@ -172,8 +172,8 @@ Value Lanes::loadStrided(Value flat, Value offset, int64_t stride, Type element,
     mask = vector::ConstantMaskOp::create(b, VectorType::get({block.width}, b.getI1Type()),
                                           ArrayRef<int64_t>{block.width});
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
-  return fromStorage(
-      vector::GatherOp::create(b, type, flat, ValueRange{offset}, lanes, mask, zero), element);
+  return fromStorage(vector::GatherOp::create(b, type, flat, ValueRange{offset}, lanes, mask, zero),
+                     element);
 }
 
 Value Lanes::join(ValueRange elements) {
@@ -344,8 +344,18 @@ Value Lanes::narrow(Operation *combiner, Value vector, int64_t width) {
 }
 
 Value Lanes::horizontal(Operation *combiner, Value vector) {
-  if (!isa<VectorType>(vector.getType()))
+  auto type = dyn_cast<VectorType>(vector.getType());
+  if (!type)
     return vector;
+  if (target == LaneTarget::Device) {
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      elements.push_back(vector::ExtractOp::create(b, vector, ArrayRef<int64_t>{i}));
+    for (size_t half = elements.size() / 2; half > 0; half /= 2)
+      for (size_t i = 0; i < half; ++i)
+        elements[i] = combine(combiner, elements[i], elements[i + half]);
+    return elements.front();
+  }
   vector = narrow(combiner, vector, 1);
   return vector::ExtractOp::create(b, vector, ArrayRef<int64_t>{0});
 }

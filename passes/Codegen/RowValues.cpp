@@ -45,8 +45,7 @@ Value emitContribution(Lanes &lanes, RowNode *reduction, int64_t width,
 }
 
 RowNode *initialValue(Lanes &lanes, RowNode *reduction) {
-  RowNode *initial =
-      reduction->operands[reduction->op.getNumDpsInputs() + reduction->resultNumber];
+  RowNode *initial = reduction->operands[reduction->op.getNumDpsInputs() + reduction->resultNumber];
   bool neutral = initial && initial->kind == RowNode::Kind::Splat &&
                  initial->splat == lanes.neutral(reduction->combiner);
   return neutral ? nullptr : initial;

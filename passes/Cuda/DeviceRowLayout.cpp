@@ -10,15 +10,17 @@ namespace descent {
 
 /// Bytes that one access of a thread moves.
 constexpr int64_t accessBytes = 16;
-/// Elements a thread may own where they are kept in registers, and registers for all that is kept
-/// of them: with half of a thread's 128 or so, two thirds of the threads that fit a multiprocessor
-/// still do.
-constexpr int64_t mostElements = 32, mostKept = 64;
+constexpr int64_t mostThreads = 1024;
+/// Elements a thread may own where they are kept in registers.
+constexpr int64_t mostElements = 32;
 /// Copies of the code of one chunk.
 constexpr int64_t mostUnrolled = 8;
 /// Trips through the loop over a long row, before more threads share it.
 constexpr int64_t longestLoop = 16;
-constexpr int64_t mostThreads = 1024;
+
+/// Registers for all that a thread keeps. The largest block leaves each thread 64 in all; below,
+/// half of 128 are kept values, and several blocks still fit a multiprocessor.
+static int64_t mostKept(int64_t team) { return team == mostThreads ? 24 : 64; }
 
 /// Calls `visit` with the strides and the type of every operand that varies along the row.
 static void forEachStream(const RowGraph &graph, const RowSchedule &schedule,
@@ -116,7 +118,7 @@ static void chooseTeam(DeviceRowLayout &layout, const RowGraph &graph,
   auto fits = [&](int64_t team) {
     int64_t chunks = llvm::divideCeil(layout.chunks, team), elements = chunks * layout.width;
     // Where nothing is kept, side by side is only for more loads in flight.
-    return elements <= mostElements && elements * kept <= mostKept &&
+    return elements <= mostElements && elements * kept <= mostKept(team) &&
            chunks <= (kept ? mostUnrolled : 4);
   };
   if (layout.chunks <= 32) {
@@ -148,9 +150,8 @@ static void chooseTeam(DeviceRowLayout &layout, const RowGraph &graph,
   }
   layout.perThread = llvm::divideCeil(layout.chunks, layout.team);
   constexpr int64_t severalTeams = 128;
-  layout.block =
-      std::max(layout.team, std::min<int64_t>(severalTeams, llvm::alignTo(schedule.rows *
-                                                                              layout.team, 32)));
+  layout.block = std::max(
+      layout.team, std::min<int64_t>(severalTeams, llvm::alignTo(schedule.rows * layout.team, 32)));
   layout.grid = llvm::divideCeil(schedule.rows, layout.rowsPerBlock());
 }
 

@@ -175,9 +175,9 @@ void DeviceRows::emitFlat() {
   Value first = lanes.add(lanes.scaled(lanes.block(), layout.block), lanes.thread());
   auto emitItem = [&](Value item) {
     if (schedule.rows > 1) {
-      emitFlatChunk(lanes.div(item, layout.chunks),
-                    {lanes.scaled(lanes.rem(item, layout.chunks), layout.width), nullptr,
-                     layout.width});
+      emitFlatChunk(
+          lanes.div(item, layout.chunks),
+          {lanes.scaled(lanes.rem(item, layout.chunks), layout.width), nullptr, layout.width});
       return;
     }
     Value zero = lanes.index(0);
@@ -186,9 +186,7 @@ void DeviceRows::emitFlat() {
     };
     // A chunk of one element is as good as one of the tail.
     int64_t behind = layout.chunks * (layout.width - 1);
-    auto single = [&] {
-      emitFlatChunk(zero, {lanes.add(item, lanes.index(behind)), nullptr, 1});
-    };
+    auto single = [&] { emitFlatChunk(zero, {lanes.add(item, lanes.index(behind)), nullptr, 1}); };
     if (layout.tail == 0)
       return whole();
     if (layout.chunks == 0)
@@ -205,10 +203,11 @@ void DeviceRows::emitFlat() {
     lanes.when(ragged ? lanes.less(first, items) : Value(), [&] { emitItem(first); });
     return;
   }
-  lanes.loop(first, lanes.index(items), layout.grid * layout.block, {}, [&](Value item, ValueRange) {
-    emitItem(item);
-    return SmallVector<Value>();
-  });
+  lanes.loop(first, lanes.index(items), layout.grid * layout.block, {},
+             [&](Value item, ValueRange) {
+               emitItem(item);
+               return SmallVector<Value>();
+             });
 }
 
 //===----------------------------------------------------------------------===//
@@ -231,9 +230,8 @@ void DeviceRows::accumulate(unsigned stageNumber, const Chunk &chunk, BlockValue
   for (auto [i, reduction] : llvm::enumerate(stage.reductions)) {
     Value value = contribution(reduction, stageNumber, chunk.column, chunk.block(), values);
     if (chunk.present)
-      value = arith::SelectOp::create(
-          b, chunk.present, value,
-          lanes.splat(lanes.neutral(reduction->combiner), chunk.width));
+      value = arith::SelectOp::create(b, chunk.present, value,
+                                      lanes.splat(lanes.neutral(reduction->combiner), chunk.width));
     if (first)
       accumulators.push_back(value);
     else
@@ -253,16 +251,16 @@ SmallVector<Value> DeviceRows::sweep(unsigned stageNumber) {
     head = lanes.rem(arith::SubIOp::create(b, lanes.index(width), start), width);
     chunks = lanes.div(arith::SubIOp::create(b, lanes.index(columns), head), width);
   }
-  SmallVector<Value> totals = lanes.loop(
-      thread, chunks, layout.team, neutrals(stageNumber, width),
-      [&](Value number, ValueRange carried) {
-        Chunk chunk{lanes.add(head, lanes.scaled(number, width)), rowPresent, width};
-        SmallVector<Value> accumulators(carried);
-        BlockValues values;
-        accumulate(stageNumber, chunk, values, accumulators);
-        emitStores(stageNumber, chunk, values);
-        return accumulators;
-      });
+  SmallVector<Value> totals =
+      lanes.loop(thread, chunks, layout.team, neutrals(stageNumber, width),
+                 [&](Value number, ValueRange carried) {
+                   Chunk chunk{lanes.add(head, lanes.scaled(number, width)), rowPresent, width};
+                   SmallVector<Value> accumulators(carried);
+                   BlockValues values;
+                   accumulate(stageNumber, chunk, values, accumulators);
+                   emitStores(stageNumber, chunk, values);
+                   return accumulators;
+                 });
   for (auto [reduction, total] : llvm::zip_equal(stage.reductions, totals))
     total = lanes.horizontal(reduction->combiner, total);
   if (!layout.peeled)
@@ -286,10 +284,9 @@ SmallVector<Value> DeviceRows::sweep(unsigned stageNumber) {
 /// All lanes of each group of `width` lanes end with the combination of the group's values.
 Value DeviceRows::butterfly(Operation *combiner, Value value, int64_t width) {
   for (int64_t distance = width / 2; distance > 0; distance /= 2) {
-    Value other =
-        gpu::ShuffleOp::create(b, value, static_cast<int32_t>(distance), warp,
-                               gpu::ShuffleMode::XOR)
-            .getShuffleResult();
+    Value other = gpu::ShuffleOp::create(b, value, static_cast<int32_t>(distance), warp,
+                                         gpu::ShuffleMode::XOR)
+                      .getShuffleResult();
     value = lanes.combine(combiner, value, other);
   }
   return value;
@@ -315,8 +312,8 @@ void DeviceRows::reduceTeam(unsigned stageNumber, ArrayRef<Value> accumulators) 
     lanes.barrier();
     Value number = lanes.rem(lane, warps);
     for (auto [reduction, slot, total] : llvm::zip_equal(stage.reductions, slots, totals))
-      total = butterfly(reduction->combiner, lanes.loadScalar(slot, number, total.getType()),
-                        warps);
+      total =
+          butterfly(reduction->combiner, lanes.loadScalar(slot, number, total.getType()), warps);
   }
   for (auto [reduction, total] : llvm::zip_equal(stage.reductions, totals))
     finish(reduction, total);
@@ -349,9 +346,8 @@ void DeviceRows::emitTeamRow(Value rowIndex) {
     }
     reduceTeam(stageNumber, accumulators);
   }
-  bool overlaps = llvm::any_of(schedule.rowResults, [&](unsigned result) {
-    return mayLieOverInput.test(result);
-  });
+  bool overlaps = llvm::any_of(schedule.rowResults,
+                               [&](unsigned result) { return mayLieOverInput.test(result); });
   Value writes = both(rowPresent, layout.team > 1 ? lanes.equal(thread, 0) : Value());
   storeRowResults(writes, [&] {
     if (!overlaps || layout.team == 1)
@@ -388,6 +384,9 @@ LogicalResult DeviceRows::emit(func::FuncOp tensors, DeviceKernel &kernel) {
       if (schedule.reusable(result, input))
         mayLieOverInput.set(result);
   function = kernel.function("", kernel.operands(), {layout.block});
+  // A grid ends behind the last chunk, and a loop's counter one grid behind that.
+  if (2 * layout.grid * layout.block * layout.rounds > INT32_MAX)
+    kernel.module()->setAttr(index64AttrName, b.getUnitAttr());
   b.setInsertionPointToStart(&function.getBody().front());
   for (unsigned i = 0; i < kernel.operands().size(); ++i)
     (i < graph.inputTypes.size() ? inputs : outputs).push_back(lanes.flat(function.getArgument(i)));

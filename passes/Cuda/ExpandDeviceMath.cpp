@@ -145,8 +145,8 @@ std::pair<Value, Value> splitLog2(Floats &f, Value magnitude) {
   Value above = arith::SubIOp::create(b, loc, pattern, f.integer(threeQuarters));
   Value exponent =
       arith::AndIOp::create(b, loc, above, f.integer(static_cast<int32_t>(0xff800000)));
-  Value m = arith::BitcastOp::create(b, loc, f.type,
-                                     arith::SubIOp::create(b, loc, pattern, exponent));
+  Value m =
+      arith::BitcastOp::create(b, loc, f.type, arith::SubIOp::create(b, loc, pattern, exponent));
   Value scaled = arith::SIToFPOp::create(b, loc, f.type, exponent);
   Value e = f.fma(scaled, f.number(0x1p-23), bias);
 
@@ -198,8 +198,9 @@ Value expandPow(Floats &f, math::PowFOp op) {
   Value negative = f.compare(P::OLT, signedBase, zero);
   Value flips = f.both(negative, f.both(isInteger, isHalfInteger));
   power = f.select(flips, f.neg(power), power);
-  Value undefined = f.both(f.compare(P::OLT, x, zero), f.both(f.compare(P::ONE, magnitude, infinity),
-                                       f.compare(P::UNE, f.intrinsic("llvm.floor", y), y)));
+  Value undefined = f.both(f.compare(P::OLT, x, zero),
+                           f.both(f.compare(P::ONE, magnitude, infinity),
+                                  f.compare(P::UNE, f.intrinsic("llvm.floor", y), y)));
   Value nan = f.number(std::numeric_limits<double>::quiet_NaN());
   power = f.select(undefined, nan, power);
   power = f.select(f.compare(P::UNO, x, y), nan, power);
