@@ -7,10 +7,6 @@
 // number of threads, and rows that no index names are exactly 0. A table narrower than f32 is
 // summed in scratch and rounded once; the rows of dy may be narrower than the table.
 //
-// A negative index counts from the end. The runtime checks a batch's indices before a step and
-// names what is out of range; the clamp here only keeps an unchecked index inside the table's
-// memory.
-//
 //===----------------------------------------------------------------------===//
 
 #include "dialects/NN/NarrowFloats.h"
@@ -20,30 +16,15 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/Codegen/KernelEmitter.h"
 #include "passes/Codegen/KernelFunction.h"
-#include "passes/Codegen/Lanes.h"
+#include "passes/Codegen/TableRows.h"
 
 using namespace mlir;
 
 namespace descent {
 
-/// The only op of a kernel, whose operands are the kernel's inputs.
-template <typename OpTy> static FailureOr<OpTy> soleOp(exec::KernelOp kernel) {
-  Block &body = kernel.getBody().front();
-  auto op = dyn_cast<OpTy>(body.front());
-  if (!op || op->getNextNode() != body.getTerminator() ||
-      op->getOperands() != body.getArguments() ||
-      op->getResults() != body.getTerminator()->getOperands())
-    return kernel.emitError() << "a kernel of kind \"" << kernel.getKind() << "\" holds one op, '"
-                              << OpTy::getOperationName()
-                              << "', on the kernel's inputs in their order",
-           failure();
-  return op;
-}
-
-static Value tableRow(Lanes &lanes, Value indices, Value at, Type element, int64_t rows) {
+Value tableRow(Lanes &lanes, Value index, int64_t rows) {
   ImplicitLocOpBuilder &b = lanes.b;
-  Value row =
-      arith::IndexCastOp::create(b, b.getIndexType(), lanes.loadScalar(indices, at, element));
+  Value row = arith::IndexCastOp::create(b, b.getIndexType(), index);
   Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, lanes.index(0));
   row = arith::SelectOp::create(b, negative, arith::AddIOp::create(b, row, lanes.index(rows)), row);
   row = arith::MaxSIOp::create(b, row, lanes.index(0));
@@ -90,7 +71,7 @@ FailureOr<func::FuncOp> emitGatherKernel(exec::KernelOp kernel, ModuleOp target,
   if (count % perTask)
     to = arith::MinUIOp::create(b, to, lanes.index(count));
   lanes.loop(from, to, 1, {}, [&](Value i, ValueRange) {
-    Value row = tableRow(lanes, indices, i, indicesType.getElementType(), rows);
+    Value row = tableRow(lanes, lanes.loadScalar(indices, i, indicesType.getElementType()), rows);
     Value source = lanes.scaled(row, columns), destination = lanes.scaled(i, columns);
     overColumns(lanes, columns, 4 * cpu.lanes(), 4, [&](Value column, const LaneBlock &block) {
       Value value = lanes.load(table, lanes.add(source, column), tableType.getElementType(), block);
@@ -144,7 +125,7 @@ FailureOr<func::FuncOp> emitScatterKernel(exec::KernelOp kernel, ModuleOp target
       return SmallVector<Value>();
     });
     lanes.loop(lanes.index(0), lanes.index(count), 1, {}, [&](Value i, ValueRange) {
-      Value row = tableRow(lanes, indices, i, indicesType.getElementType(), rows);
+      Value row = tableRow(lanes, lanes.loadScalar(indices, i, indicesType.getElementType()), rows);
       Value value = widenFloat(
           b, b.getLoc(), lanes.load(dy, lanes.add(lanes.scaled(i, columns), column), from, block));
       Value place = at(row);

@@ -16,7 +16,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/Codegen/KernelEmitter.h"
 #include "passes/Codegen/KernelFunction.h"
-#include "passes/Codegen/Lanes.h"
+#include "passes/Codegen/TableRows.h"
 
 using namespace mlir;
 
@@ -252,11 +252,8 @@ func::FuncOp PoolEmitter::emitGradient(exec::KernelOp kernelOp, ModuleOp target)
 
 FailureOr<func::FuncOp> emitPoolKernel(exec::KernelOp kernel, ModuleOp target,
                                        const CpuTarget &cpu) {
-  Block &body = kernel.getBody().front();
-  Operation *op = &body.front();
-  bool alone = op->getNextNode() == body.getTerminator() &&
-               op->getOperands() == body.getArguments() &&
-               op->getResults() == body.getTerminator()->getOperands();
+  Operation *op = &kernel.getBody().front().front();
+  bool alone = isAlone(op, kernel);
   if (auto pool = dyn_cast<nn::MaxPool2DOp>(op); pool && alone)
     return PoolEmitter(op, cpu, pool.getX(), pool.getY(), pool.getKernel(), pool.getStrides(),
                        pool.getPadding())

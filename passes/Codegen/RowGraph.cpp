@@ -471,4 +471,17 @@ void RowGraph::mergeDimensions() {
   }
 }
 
+void RowGraph::appendUnitDimension() {
+  sizes.push_back(1);
+  for (auto &node : storage) {
+    node->depends.push_back(0);
+    if (node->kind == RowNode::Kind::Load)
+      node->strides.push_back(0);
+    for (LinearForm &loop : node->loops)
+      loop.push_back(0);
+  }
+  for (RowResult &result : results)
+    result.strides.push_back(0);
+}
+
 } // namespace descent

@@ -79,6 +79,10 @@ public:
   /// dimension, a kernel of scalars has none.
   void mergeDimensions();
 
+  /// A last dimension of size 1, along which nothing varies: a reduction over the last axis becomes
+  /// one over leading axes with a single column.
+  void appendUnitDimension();
+
 private:
   using Key = std::pair<void *, std::vector<int64_t>>;
   std::vector<std::unique_ptr<RowNode>> storage;

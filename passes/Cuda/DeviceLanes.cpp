@@ -32,7 +32,7 @@ Value DeviceLanes::shared(gpu::GPUFuncOp function, int64_t count, Type element) 
   auto type = MemRefType::get({count}, deviceElement(element), MemRefLayoutAttrInterface(), space);
   BlockArgument buffer = function.addWorkgroupAttribution(type, b.getLoc());
   unsigned number = function.getNumWorkgroupAttributions() - 1;
-  function.setWorkgroupAttributionAttr(number, StringRef("llvm.align"), b.getI64IntegerAttr(16));
+  function.setWorkgroupAttributionAttr(number, StringRef("llvm.align"), b.getI64IntegerAttr(128));
   return buffer;
 }
 
@@ -60,9 +60,12 @@ Value DeviceLanes::both(Value a, Value other) {
 
 SmallVector<Value> DeviceLanes::indices(Value linear, ArrayRef<int64_t> sizes) {
   SmallVector<Value> result(sizes.size());
+  unsigned outermost = 0;
+  while (outermost + 1 < sizes.size() && sizes[outermost] == 1)
+    ++outermost;
   for (unsigned k = sizes.size(); k-- > 0;) {
-    result[k] = k == 0 ? linear : rem(linear, sizes[k]);
-    if (k > 0)
+    result[k] = k < outermost ? index(0) : k == outermost ? linear : rem(linear, sizes[k]);
+    if (k > outermost)
       linear = div(linear, sizes[k]);
   }
   return result;

@@ -29,7 +29,7 @@ public:
   mlir::Value block();
   /// All threads of the block arrive before any goes on.
   void barrier();
-  /// `count` elements that the threads of a block share, aligned to 16 bytes.
+  /// `count` elements that the threads of a block share, aligned to 128 bytes.
   mlir::Value shared(mlir::gpu::GPUFuncOp function, int64_t count, mlir::Type element);
 
   // Of non-negative numbers.
@@ -41,7 +41,7 @@ public:
   mlir::Value equal(mlir::Value a, int64_t b) { return equal(a, index(b)); }
   /// Null stands for true.
   mlir::Value both(mlir::Value a, mlir::Value b);
-  /// The indices of row-major position `linear` in `sizes`; the first is not bounded.
+  /// The indices of row-major position `linear`, which lies inside `sizes`.
   llvm::SmallVector<mlir::Value> indices(mlir::Value linear, llvm::ArrayRef<int64_t> sizes);
 
   /// if (condition) then, else otherwise, which yield as many values.
