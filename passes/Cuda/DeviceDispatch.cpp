@@ -29,6 +29,11 @@ using Generator = FailureOr<exec::DeviceKernelOp> (*)(exec::KernelOp, ModuleOp, 
 static Generator generatorOf(StringRef kind) {
   return llvm::StringSwitch<Generator>(kind)
       .Case("rows", emitDeviceRows)
+      .Case("columns", emitDeviceColumns)
+      .Case("copy", emitDeviceCopy)
+      .Case("gather", emitDeviceGather)
+      .Case("scatter", emitDeviceScatter)
+      .Case("pool", emitDevicePool)
       .Default(nullptr);
 }
 

@@ -29,6 +29,23 @@ mlir::FailureOr<exec::DeviceKernelOp> emitDeviceRows(exec::KernelOp kernel, mlir
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> generateDeviceKernels(mlir::ModuleOp program,
                                                                          const CudaTarget &cuda);
 
+/// Reductions over leading axes, [R..., C] -> [C] or [O, R, I] -> [O, I], with elementwise
+/// producers.
+mlir::FailureOr<exec::DeviceKernelOp>
+emitDeviceColumns(exec::KernelOp kernel, mlir::ModuleOp target, const CudaTarget &cuda);
+/// Ops that move elements: transpose, slice, pad, concat, split, broadcast, reshape.
+mlir::FailureOr<exec::DeviceKernelOp> emitDeviceCopy(exec::KernelOp kernel, mlir::ModuleOp target,
+                                                     const CudaTarget &cuda);
+/// nn.embedding.
+mlir::FailureOr<exec::DeviceKernelOp> emitDeviceGather(exec::KernelOp kernel, mlir::ModuleOp target,
+                                                       const CudaTarget &cuda);
+/// nn.embedding_grad.
+mlir::FailureOr<exec::DeviceKernelOp>
+emitDeviceScatter(exec::KernelOp kernel, mlir::ModuleOp target, const CudaTarget &cuda);
+/// nn.max_pool2d and nn.max_pool2d_grad.
+mlir::FailureOr<exec::DeviceKernelOp> emitDevicePool(exec::KernelOp kernel, mlir::ModuleOp target,
+                                                     const CudaTarget &cuda);
+
 /// Appends what lowers the gpu.modules of a module to the LLVM dialect.
 void buildLowerDeviceModules(mlir::OpPassManager &pm);
 
