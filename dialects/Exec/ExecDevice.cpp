@@ -10,7 +10,8 @@ using namespace descent::exec;
 
 static int64_t bytesOf(Type type) {
   auto memref = cast<MemRefType>(type);
-  return memref.getNumElements() * static_cast<int64_t>(memref.getElementTypeBitWidth() + 7) / 8;
+  return memref.getNumElements() *
+         static_cast<int64_t>(llvm::divideCeil(memref.getElementTypeBitWidth(), 8));
 }
 
 LogicalResult DeviceKernelOp::verifyRegions() {
@@ -31,9 +32,9 @@ LogicalResult DeviceKernelOp::verifyRegions() {
     auto workspace = dyn_cast<WorkspaceOp>(op);
     if (workspace && static_cast<int64_t>(workspace.getOffset()) + bytesOf(workspace.getType()) >
                          static_cast<int64_t>(getWorkspace()))
-      return workspace.emitOpError() << "ends behind the " << getWorkspace()
-                                     << " bytes of workspace of exec.device_kernel @"
-                                     << getSymName();
+      return workspace.emitOpError()
+             << "ends behind the " << getWorkspace()
+             << " bytes of workspace of exec.device_kernel @" << getSymName();
   }
   return success();
 }
@@ -67,7 +68,8 @@ LogicalResult DeviceLaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!function) {
     if (symbols.lookupNearestSymbolFrom(*this, getFunctionAttr()))
       return success();
-    return emitOpError() << "launches " << getFunction() << ", but there is no such device function";
+    return emitOpError() << "launches " << getFunction()
+                         << ", but there is no such device function";
   }
   if (!function.isKernel())
     return emitOpError() << "launches " << getFunction() << ", which is no kernel";
@@ -98,8 +100,7 @@ LogicalResult DeviceProductOp::verify() {
   for (auto [what, needed, present] :
        {std::tuple<StringRef, bool, Value>{"bias", needs.bias, getBias()},
         std::tuple<StringRef, bool, Value>{"aux", needs.aux, getAux()},
-        std::tuple<StringRef, bool, Value>{"bias_gradient", needs.biasGradient,
-                                           getBiasGradient()}})
+        std::tuple<StringRef, bool, Value>{"bias_gradient", needs.biasGradient, getBiasGradient()}})
     if (needed != static_cast<bool>(present))
       return emitOpError() << "has epilogue '" << getEpilogue() << "', which "
                            << (needed ? "needs '" : "has no '") << what << "'";
