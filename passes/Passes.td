@@ -429,6 +429,11 @@ def FoldEpilogues : Pass<"fold-epilogues", "::mlir::ModuleOp"> {
     The consumers are computed on the register tile before it is stored: bias, activation, residual, the product with an activation's
     derivative. What is needed elsewhere, such as a saved pre-activation, becomes a further result.
 
+    With `target=cuda`, matrix products are a library's, which has a few epilogues: a bias, relu or gelu (tanh) of that, the product with gelu's
+    derivative, and adding onto a tensor. Nothing else moves. The derivative of an activation is computed by the backward pass, from the
+    pre-activation (gelu) or the result (relu), and products of tensors that nn.round_tf32 made get `compute = "tf32"`.
+    Kernels of a library's products have the attribute `library`: their results lie over no operand but the one that they accumulate onto.
+
     ```mlir
     %0 = exec.fusion "gemm"(%x, %w) : ... { %y = nn.matmul ...; exec.yield %y }
     %1 = exec.fusion "rows"(%0, %b) : ... { %z = nn.add ...; %r = nn.relu %z; exec.yield %r }
@@ -441,9 +446,11 @@ def FoldEpilogues : Pass<"fold-epilogues", "::mlir::ModuleOp"> {
     Numerics: bit-exact.
   }];
   let options = [
-    Option<"maxOps", "max-ops", "unsigned", "24", "Most ops in one epilogue.">];
+    Option<"maxOps", "max-ops", "unsigned", "24", "Most ops in one epilogue.">,
+    Option<"target", "target", "std::string", "\"cpu\"", "cpu: generated products, any epilogue. cuda: matrix products of a library, its epilogues.">];
   let statistics = [
     Statistic<"opsFolded", "ops-folded", "Elementwise ops moved into a product's kernel">,
+    Statistic<"derivativesSunk", "derivatives-sunk", "Derivatives of activations left to the backward pass">,
     Statistic<"kernelsRemoved", "kernels-removed", "Rows kernels that moved completely">,
     Statistic<"declinedOrder", "declined-order", "Ops declined: another operand waits for the product">,
     Statistic<"declinedTraffic", "declined-traffic", "Ops declined: the product would write more tensors">,

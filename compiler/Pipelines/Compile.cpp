@@ -52,7 +52,7 @@ Compilation::Compilation(MLIRContext &context, CompileOptions options)
     : context(context), options(std::move(options)) {}
 Compilation::~Compilation() = default;
 
-LogicalResult Compilation::runPhase(void (*build)(OpPassManager &)) {
+LogicalResult Compilation::runPhase(llvm::function_ref<void(OpPassManager &)> build) {
   PassManager pm(&context);
   pm.enableVerifier(options.verifyEach);
   if (!options.printAfter.empty())
@@ -84,7 +84,9 @@ FailureOr<ModuleOp> Compilation::lowerTo(Level level) {
     return failure();
   if (level == Level::Train)
     return *module;
-  if (failed(runPhase(buildFusionPhase)))
+  FusionOptions fusion;
+  fusion.cuda = options.cuda.has_value();
+  if (failed(runPhase([&](OpPassManager &pm) { buildFusionPhase(pm, fusion); })))
     return failure();
   launches = module->clone();
   options.afterEachPass = nullptr; // no tensors from here on

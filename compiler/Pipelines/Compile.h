@@ -75,7 +75,7 @@ public:
   const CompileOptions &getOptions() const { return options; }
 
 private:
-  mlir::LogicalResult runPhase(void (*build)(mlir::OpPassManager &));
+  mlir::LogicalResult runPhase(llvm::function_ref<void(mlir::OpPassManager &)> build);
   mlir::FailureOr<DeviceCode> translateDevice();
   mlir::FailureOr<ObjectBytes> emitTables(const DeviceImages *device);
 

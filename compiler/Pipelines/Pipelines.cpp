@@ -59,7 +59,7 @@ void buildDifferentiatePhase(OpPassManager &pm) {
   pm.addPass(createVerifyTrain());
 }
 
-void buildFusionPhase(OpPassManager &pm) {
+void buildFusionPhase(OpPassManager &pm, const FusionOptions &options) {
   // Before decompose-ops and form-kernels: what it builds are nn ops to fuse like all others.
   pm.addPass(createLowerUpdates());
   // After differentiate: gradients of whole ops (softmax, layer_norm, cross_entropy) are better
@@ -77,7 +77,9 @@ void buildFusionPhase(OpPassManager &pm) {
   pm.addPass(createFormKernels());
   // After form-kernels: it needs to see that an epilogue's values are used by whole kernels or not
   // at all.
-  pm.addPass(createFoldEpilogues());
+  FoldEpiloguesOptions epilogues;
+  epilogues.target = options.cuda ? "cuda" : "cpu";
+  pm.addPass(createFoldEpilogues(epilogues));
   // Recognises additions only once they are epilogues.
   pm.addPass(createFoldAccumulations());
   pm.addPass(createOutlineKernels());
@@ -103,7 +105,10 @@ void registerPhases() {
   PassPipelineRegistration<>("phase-differentiate", "nn.model to the training step",
                              buildDifferentiatePhase);
   PassPipelineRegistration<>("phase-fusion", "the training step to launches of kernels",
-                             buildFusionPhase);
+                             [](OpPassManager &pm) { buildFusionPhase(pm); });
+  PassPipelineRegistration<>("phase-fusion-cuda",
+                             "the training step to launches of kernels, for devices of CUDA",
+                             [](OpPassManager &pm) { buildFusionPhase(pm, {.cuda = true}); });
   PassPipelineRegistration<>("phase-schedule", "launches to an exact schedule on one arena",
                              buildSchedulePhase);
 }

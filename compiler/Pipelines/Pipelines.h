@@ -16,7 +16,11 @@ namespace descent {
 void buildImportPhase(mlir::OpPassManager &pm);        // nn.module, nn.model -> one static nn.model
 void buildPrecisionPhase(mlir::OpPassManager &pm);     // the model in the recipe's types
 void buildDifferentiatePhase(mlir::OpPassManager &pm); // nn.model -> train.func
-void buildFusionPhase(mlir::OpPassManager &pm); // train.func on nn ops -> train.func on exec.launch
+struct FusionOptions {
+  bool cuda = false; // products are a library's, whose epilogues are few
+};
+void buildFusionPhase(mlir::OpPassManager &pm,
+                      const FusionOptions &options = {}); // train.func on nn ops -> on exec.launch
 void buildSchedulePhase(mlir::OpPassManager &pm); // train.func -> exec.program
 
 void registerPhases();

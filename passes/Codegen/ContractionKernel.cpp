@@ -211,6 +211,10 @@ FailureOr<func::FuncOp> descent::emitContractionKernel(exec::KernelOp kernel, Mo
 SmallVector<std::pair<unsigned, unsigned>>
 descent::reusableContractionOperands(exec::KernelOp kernel) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
+  // A library does not say in which order it reads and writes; adding in place is another matter,
+  // and the kernel's own attribute.
+  if (kernel->hasAttr(fusion::libraryAttrName))
+    return pairs;
   for (auto [result, resultType] : llvm::enumerate(kernel.getResultTypes()))
     for (auto [input, inputType] : llvm::enumerate(kernel.getArgumentTypes()))
       // The product's operands are read by every tile; everything after them by the element's own

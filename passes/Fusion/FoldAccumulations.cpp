@@ -38,18 +38,6 @@ private:
   void visit(exec::FusionOp fusion);
 };
 
-/// A kernel's result that nothing but one op reads, views included.
-bool diesHere(Value value, Operation *reader) {
-  if (!value.hasOneUse() || *value.user_begin() != reader)
-    return false;
-  Operation *def = value.getDefiningOp();
-  if (!def)
-    return false;
-  if (isView(def))
-    return diesHere(def->getOperand(0), def);
-  return isa<exec::FusionOp>(def);
-}
-
 } // namespace
 
 void FoldAccumulationsPass::visit(exec::FusionOp fusion) {

@@ -16,12 +16,17 @@
 // they do not depend on it. An op that reads a reduction ends the chain, since a tile does not see
 // whole rows.
 //
+// Code for CUDA leaves matrix products to a library, which has few epilogues (LibraryForm.h): there
+// only ops that make one of these move, and all else stays in kernels of rows. Convolutions are
+// generated on every target.
+//
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Exec/Exec.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Fusion/KernelRules.h"
+#include "passes/Fusion/LibraryEpilogues.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -124,8 +129,18 @@ struct FoldEpiloguesPass : descent::impl::FoldEpiloguesBase<FoldEpiloguesPass> {
   using FoldEpiloguesBase::FoldEpiloguesBase;
 
   void runOnOperation() override {
+    if (target != "cpu" && target != "cuda") {
+      getOperation().emitError("fold-epilogues knows no target '")
+          << target << "'; known are cpu and cuda";
+      return signalPassFailure();
+    }
+    bool library = target == "cuda";
     forEachProgram(getOperation(), [&](FunctionOpInterface function) {
       Block &block = function.getFunctionBody().front();
+      if (library) {
+        markLibraryProducts(block);
+        derivativesSunk += sinkDerivatives(block);
+      }
       SmallVector<exec::FusionOp> products;
       for (auto fusion : block.getOps<exec::FusionOp>())
         if (productOf(fusion))
@@ -306,7 +321,9 @@ exec::FusionOp FoldEpiloguesPass::foldOne(exec::FusionOp product) {
   llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   for (Operation *consumer : ordered) {
     auto rows = cast<exec::FusionOp>(consumer);
-    OpSet pulled = choose(product, rows, dependents);
+    OpSet pulled = target == "cuda" && isLibraryProduct(product)
+                       ? nextLibraryOps(product, rows)
+                       : choose(product, rows, dependents);
     if (pulled.empty())
       continue;
     SmallVector<Value> reads;

@@ -212,6 +212,17 @@ bool fusion::reducesLeadingAxes(Operation *op) {
   return true;
 }
 
+bool fusion::diesHere(Value value, Operation *reader) {
+  if (!value.hasOneUse() || *value.user_begin() != reader)
+    return false;
+  Operation *def = value.getDefiningOp();
+  if (!def)
+    return false;
+  if (isView(def))
+    return diesHere(def->getOperand(0), def);
+  return isa<exec::FusionOp>(def);
+}
+
 ArrayRef<int64_t> fusion::shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }

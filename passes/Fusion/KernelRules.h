@@ -24,6 +24,9 @@ inline constexpr llvm::StringLiteral copyKind = "copy";
 /// result is to be placed over it.
 inline constexpr llvm::StringLiteral accumulateAttrName = "accumulate";
 
+/// Unit on a product's fusion and on its kernel: a library computes it, where it can.
+inline constexpr llvm::StringLiteral libraryAttrName = "library";
+
 /// The class of an op, nothing for an op that has no part in kernels.
 std::optional<FusionClass> fusionClass(mlir::Operation *op);
 bool isElementwise(mlir::Operation *op);
@@ -36,6 +39,10 @@ llvm::SmallVector<int64_t> reducedAxes(mlir::Operation *reduction);
 bool reducesLastAxis(mlir::Operation *op);
 /// The first axes are reduced and at least one is left: a columns kernel.
 bool reducesLeadingAxes(mlir::Operation *op);
+
+/// A kernel's result that nothing but `reader` reads, views included: its place is free once that
+/// has run.
+bool diesHere(mlir::Value value, mlir::Operation *reader);
 
 /// The shape of a tensor value.
 llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
