@@ -12,6 +12,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Threading.h"
+#include "passes/Cuda/DeviceContraction.h"
 #include "passes/Cuda/DeviceKernels.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -34,6 +35,7 @@ static Generator generatorOf(StringRef kind) {
       .Case("gather", emitDeviceGather)
       .Case("scatter", emitDeviceScatter)
       .Case("pool", emitDevicePool)
+      .Cases({"gemm", "conv"}, emitDeviceContraction)
       .Default(nullptr);
 }
 

@@ -1,0 +1,275 @@
+//===- DeviceTile.cpp - The tile of every product on a device -------------===//
+//
+// One barrier a step serves twice: it says that the tile about to be multiplied has arrived, and
+// that everybody is done with the tile whose place the next copies take.
+//
+// Sums of one element are added in the order of k, by one thread (or by the tensor core, whose
+// order within 16 is its own); which tile shape it falls in changes nothing.
+//
+// Banks. Threads of f32 hold rows and columns in groups of four, so that one load of 16 bytes
+// brings four of a line of m or n, or four of k for one of them; DeviceTileCopy.cpp says how lines
+// are turned against each other. On their way to the epilogue sums lie in rows, the column xored
+// with eight times the row mod 4: what a warp's fragments store at a time then covers all banks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Cuda/DeviceTile.h"
+
+using namespace mlir;
+
+namespace descent {
+
+DeviceTile::Core DeviceTile::floatCore(const TileLayout &layoutA, const TileLayout &layoutB) {
+  Index thread = e.thread();
+  int64_t across = plan.columns / plan.partColumns;
+  Index down = e.div(thread, across), right = e.rem(thread, across);
+  int64_t groupsA = plan.partRows / 4, groupsB = plan.partColumns / 4;
+  int64_t pitchA = plan.rows / groupsA, pitchB = plan.columns / groupsB;
+  auto four = VectorType::get({4}, e.builder.getF32Type());
+  bool runsA = a.depthRuns, runsB = b.depthRuns;
+
+  // Four steps of k at a time: numbers [group][of four][k], from a line for each number or from a
+  // line for each k.
+  using Numbers = SmallVector<SmallVector<SmallVector<Value, 4>, 4>>;
+  auto load = [=, this](Value tile, const TileLayout &layout, bool runs, Index part, int64_t groups,
+                        int64_t pitch, Index step) {
+    Numbers numbers(groups);
+    Index line = runs ? e.mul(part, 4 * layout.lineBytes()) : e.mul(part, 16);
+    Index move = runs ? e.mul(e.bitXor(step, e.rem(part, layout.swizzled)), 16)
+                      : e.mul(step, 4 * layout.lineBytes());
+    Value base = e.sharedAt(tile, e.add(line, move));
+    for (int64_t group = 0; group < groups; ++group) {
+      SmallVector<SmallVector<Value, 4>, 4> loaded;
+      for (int64_t i = 0; i < 4; ++i) {
+        int64_t place = runs ? (group * pitch + i) * layout.lineBytes()
+                             : i * layout.lineBytes() + group * pitch * 4;
+        Value chunk = e.loadFrom(e.sharedAt(base, place), four, 16);
+        SmallVector<Value, 4> parts;
+        for (int64_t j = 0; j < 4; ++j)
+          parts.push_back(e.extract(chunk, j));
+        loaded.push_back(parts);
+      }
+      numbers[group] = loaded;
+      if (!runs)
+        for (int64_t i = 0; i < 4; ++i)
+          for (int64_t j = 0; j < 4; ++j)
+            numbers[group][i][j] = loaded[j][i];
+    }
+    return numbers;
+  };
+
+  Core core;
+  Value zero = arith::ConstantOp::create(e.builder, e.loc, e.builder.getZeroAttr(four));
+  core.zeros.assign(plan.partRows * groupsB, zero);
+  core.multiply = [=, this](Value stage, ValueRange initial) {
+    Value stageB = e.sharedAt(stage, layoutA.bytes());
+    return e.loop(0, plan.depth / 4, 1, initial, [&](Index step, ValueRange carried) {
+      Numbers left = load(stage, layoutA, runsA, down, groupsA, pitchA, step);
+      Numbers top = load(stageB, layoutB, runsB, right, groupsB, pitchB, step);
+      SmallVector<Value> sums(carried);
+      for (int64_t k = 0; k < 4; ++k)
+        for (int64_t group = 0; group < groupsB; ++group) {
+          SmallVector<Value, 4> row;
+          for (int64_t j = 0; j < 4; ++j)
+            row.push_back(top[group][j][k]);
+          Value columns = e.join(row);
+          for (int64_t i = 0; i < plan.partRows; ++i) {
+            Value &sum = sums[i * groupsB + group];
+            sum = vector::FMAOp::create(e.builder, e.loc, e.splat(left[i / 4][i % 4][k], 4),
+                                        columns, sum);
+          }
+        }
+      return sums;
+    });
+  };
+  core.store = [=, this](Value shared, ValueRange sums) {
+    for (int64_t i = 0; i < plan.partRows; ++i)
+      for (int64_t group = 0; group < groupsB; ++group) {
+        Index row = e.add(e.mul(down, 4), i / 4 * pitchA + i % 4);
+        Index column = e.bitXor(e.add(e.mul(right, 4), group * pitchB), i % 4 * 8);
+        Index place = e.mul(e.add(e.mul(row, plan.columns), column), 4);
+        e.storeTo(e.sharedAt(shared, place), sums[i * groupsB + group], 16);
+      }
+  };
+  return core;
+}
+
+DeviceTile::Core DeviceTile::tensorCore(const TileLayout &layoutA, const TileLayout &layoutB) {
+  Index thread = e.thread(), lane = e.rem(thread, 32), warp = e.div(thread, 32);
+  int64_t across = plan.columns / plan.partColumns;
+  Index top = e.mul(e.div(warp, across), plan.partRows),
+        left = e.mul(e.rem(warp, across), plan.partColumns);
+  int64_t tilesA = plan.partRows / 16, tilesB = plan.partColumns / 16, steps = plan.depth / 16;
+  Type element = plan.element(e.builder.getContext());
+
+  // ldmatrix: lane i gives the address of line i mod 8 of matrix i / 8. The first bit of a
+  // matrix's number chooses rows of A and k of B, the second k of A and columns of B.
+  Index line = e.rem(lane, 8), first = e.rem(e.div(lane, 8), 2), second = e.div(lane, 16);
+  // Places of fragments [tile][step]: a value, of which there are as many as chunks to be turned,
+  // and a number.
+  struct Places {
+    SmallVector<Index> bases;
+    bool byStep;
+    int64_t stride;
+    std::pair<Index, int64_t> at(int64_t tile, int64_t step) const {
+      return {bases[byStep ? step : tile], (byStep ? tile : step) * stride};
+    }
+  };
+  auto placesOf = [&](const TileLayout &layout, bool runs, Index start, int64_t tiles, Index ofM,
+                      Index ofK) {
+    Places places{{}, runs, 16 * layout.lineBytes()};
+    Index turn = e.div(line, int64_t(1) << layout.shift);
+    Index lines = e.add(e.mul(runs ? ofM : ofK, 8), line);
+    if (runs)
+      lines = e.add(lines, start);
+    for (int64_t i = 0; i < (runs ? steps : tiles); ++i) {
+      Index chunk = e.add(runs ? ofK : e.add(e.div(start, 8), ofM), 2 * i);
+      places.bases.push_back(
+          e.add(e.mul(lines, layout.lineBytes()), e.mul(e.bitXor(chunk, turn), 16)));
+    }
+    return places;
+  };
+  Places placesA = placesOf(layoutA, a.depthRuns, top, tilesA, first, second);
+  Places placesB = placesOf(layoutB, b.depthRuns, left, tilesB, second, first);
+
+  Core core;
+  core.zeros.assign(tilesA * tilesB * 8, e.constant(0.0));
+  bool transposedA = !a.depthRuns, transposedB = !b.depthRuns;
+  core.multiply = [=, this](Value stage, ValueRange initial) {
+    Value stageB = e.sharedAt(stage, layoutA.bytes());
+    SmallVector<Value> sums(initial);
+    auto load = [&](Value tile, const Places &places, int64_t i, int64_t step, bool transposed) {
+      auto [base, number] = places.at(i, step);
+      return e.loadMatrices(e.sharedAt(e.sharedAt(tile, base), number), transposed);
+    };
+    for (int64_t step = 0; step < steps; ++step) {
+      SmallVector<SmallVector<Value>> rows;
+      for (int64_t i = 0; i < tilesA; ++i)
+        rows.push_back(load(stage, placesA, i, step, transposedA));
+      for (int64_t j = 0; j < tilesB; ++j) {
+        SmallVector<Value> columns = load(stageB, placesB, j, step, transposedB);
+        for (int64_t i = 0; i < tilesA; ++i)
+          for (int64_t half = 0; half < 2; ++half) {
+            auto place = MutableArrayRef(sums).slice(((i * tilesB + j) * 2 + half) * 4, 4);
+            SmallVector<Value> next = e.multiply(
+                element, rows[i], ArrayRef(columns).slice(2 * half, 2), SmallVector<Value>(place));
+            llvm::copy(next, place.begin());
+          }
+      }
+    }
+    return sums;
+  };
+  core.store = [=, this](Value shared, ValueRange sums) {
+    Index row = e.add(top, e.div(lane, 4)), column = e.add(left, e.mul(e.rem(lane, 4), 2));
+    for (int64_t i = 0; i < tilesA; ++i)
+      for (int64_t j = 0; j < 2 * tilesB; ++j)
+        for (int64_t half = 0; half < 2; ++half) {
+          ValueRange pair = sums.slice((i * 2 * tilesB + j) * 4 + 2 * half, 2);
+          Index place = sumAt(e.add(row, 16 * i + 8 * half), e.add(column, 8 * j));
+          e.storeTo(e.sharedAt(shared, place), e.join(SmallVector<Value>(pair)), 8);
+        }
+  };
+  return core;
+}
+
+Index DeviceTile::sumAt(Index row, Index column) {
+  Index turned = e.bitXor(column, e.mul(e.rem(row, 4), 8));
+  return e.mul(e.add(e.mul(row, plan.columns), turned), 4);
+}
+
+Value DeviceTile::sums(Value shared, Index row, Index column, int64_t lanes) {
+  Type f32 = e.builder.getF32Type();
+  return e.loadFrom(e.sharedAt(shared, sumAt(row, column)),
+                    lanes == 1 ? f32 : Type(VectorType::get({lanes}, f32)),
+                    std::min<int64_t>(4 * lanes, 16));
+}
+
+void DeviceTile::emit(Value shared, Value pointerA, Value pointerB, Index row, Index column,
+                      Index from, Index to) {
+  TileLayout layoutA = TileLayout::of(plan, a, plan.rows),
+             layoutB = TileLayout::of(plan, b, plan.columns);
+  Core core =
+      plan.math == TileMath::Floats ? floatCore(layoutA, layoutB) : tensorCore(layoutA, layoutB);
+  TileCopy copyA(e, plan, a, pointerA, layoutA, row), copyB(e, plan, b, pointerB, layoutB, column);
+  struct Part {
+    TileCopy *copy;
+    int64_t place;
+  };
+  SmallVector<Part, 2> asyncParts, loadedParts;
+  for (Part part : {Part{&copyA, 0}, Part{&copyB, layoutA.bytes()}})
+    (part.copy->isAsync() ? asyncParts : loadedParts).push_back(part);
+
+  auto stageOf = [&](Index step) {
+    return e.sharedAt(shared, e.mul(e.rem(step, plan.stages), plan.stageBytes()));
+  };
+  auto when = [&](Index step, function_ref<void()> body) {
+    if (step.isKnown() && to.isKnown()) {
+      if (step.number < to.number)
+        body();
+      return;
+    }
+    e.when(e.less(step, to), body);
+  };
+  auto copy = [&](Index step) {
+    if (asyncParts.empty())
+      return;
+    when(step, [&] {
+      Value stage = stageOf(step);
+      for (Part part : asyncParts)
+        part.copy->copy(e, e.sharedAt(stage, part.place), e.mul(step, plan.depth));
+    });
+    // A group for each step, empty behind the last, so that their number tells how old they are.
+    e.commitCopies();
+  };
+  SmallVector<Type> types;
+  for (Part part : loadedParts)
+    llvm::append_range(types, part.copy->chunkTypes());
+  auto begin = [&](Index step) {
+    SmallVector<Value> chunks;
+    for (Part part : loadedParts)
+      llvm::append_range(chunks, part.copy->begin(e, e.mul(step, plan.depth)));
+    return chunks;
+  };
+  auto finish = [&](Index step, ArrayRef<Value> chunks) {
+    Value stage = stageOf(step);
+    for (Part part : loadedParts) {
+      size_t count = part.copy->chunkTypes().size();
+      part.copy->finish(e, e.sharedAt(stage, part.place), ValueRange(chunks.take_front(count)));
+      chunks = chunks.drop_front(count);
+    }
+  };
+
+  for (int64_t ahead = 0; ahead + 1 < plan.stages; ++ahead) {
+    Index step = e.add(from, ahead);
+    copy(step);
+    if (!loadedParts.empty())
+      when(step, [&] { finish(step, begin(step)); });
+  }
+  auto multiplyStep = [&](Index step, ValueRange sums) {
+    if (!asyncParts.empty())
+      e.awaitCopies(plan.stages - 2);
+    e.barrier();
+    Index next = e.add(step, plan.stages - 1);
+    bool last = next.isKnown() && to.isKnown() && next.number >= to.number;
+    if (last)
+      return core.multiply(stageOf(step), sums);
+    copy(next);
+    SmallVector<Value> chunks;
+    if (!loadedParts.empty())
+      chunks = e.whenElseZero(e.less(next, to), types, [&] { return begin(next); });
+    SmallVector<Value> result = core.multiply(stageOf(step), sums);
+    if (!loadedParts.empty())
+      when(next, [&] { finish(next, chunks); });
+    return result;
+  };
+  SmallVector<Value> sums;
+  if (from.isKnown() && to.isKnown() && to.number - from.number == 1)
+    sums = multiplyStep(from, core.zeros);
+  else
+    sums = e.loop(from, to, 1, core.zeros, multiplyStep);
+  e.barrier();
+  core.store(shared, sums);
+  e.barrier();
+}
+
+} // namespace descent

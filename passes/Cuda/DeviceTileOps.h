@@ -1,0 +1,69 @@
+//===- DeviceTileOps.h - Ops that tiles of products are made of -----------===//
+//
+// Emitter (passes/Codegen/Emitter.h) with what a block of threads has beyond it: addresses in
+// shared and global memory, copies that bypass registers, fragments of the tensor cores. Integers
+// are `index`, 32 or 64 bits wide as the module's operands need; shared addresses are
+// !llvm.ptr<3> and offsets from them bytes, global ones are !llvm.ptr<1> and offsets elements.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DESCENT_PASSES_CUDA_DEVICETILEOPS_H
+#define DESCENT_PASSES_CUDA_DEVICETILEOPS_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "passes/Codegen/Emitter.h"
+
+namespace descent {
+
+class TileOps : public Emitter {
+public:
+  TileOps(mlir::OpBuilder &builder, mlir::Location loc, bool index64);
+
+  Index thread();
+  Index block();
+  Index bitXor(Index a, Index b);
+  /// 0 <= a < bound, `a` being any number, `bound` positive.
+  mlir::Value within(Index a, int64_t bound);
+  /// Null stands for true.
+  mlir::Value both(mlir::Value a, mlir::Value b);
+
+  // Addresses. `bytes` and `elements` may be negative.
+  mlir::Value globalPointer(mlir::Value memref);
+  mlir::Value sharedAt(mlir::Value pointer, Index bytes);
+  mlir::Value globalAt(mlir::Value pointer, Index elements, mlir::Type element);
+  mlir::Value loadFrom(mlir::Value pointer, mlir::Type type, int64_t alignment);
+  void storeTo(mlir::Value pointer, mlir::Value value, int64_t alignment);
+
+  // Copies from global to shared memory that bypass registers: 4, 8 or 16 bytes, zeros where
+  // `exists` is false.
+  void copyAsync(mlir::Value shared, mlir::Value global, int64_t bytes, mlir::Value exists);
+  void commitCopies();
+  /// Until at most `groups` of the committed groups are under way.
+  void awaitCopies(int64_t groups);
+  void barrier();
+
+  // Vectors of a few elements; a vector of one is a scalar.
+  mlir::Value extract(mlir::Value vector, int64_t number);
+  mlir::Value join(llvm::ArrayRef<mlir::Value> elements);
+
+  // Tensor cores: fragments of m16n8k16 as the PTX ISA lays them out. Four matrices of 8x8 in i32.
+  llvm::SmallVector<mlir::Value> loadMatrices(mlir::Value shared, bool transposed);
+  /// a (4 i32) times b (2 i32) plus sums (4 f32), of bf16 or f16.
+  llvm::SmallVector<mlir::Value> multiply(mlir::Type element, mlir::ValueRange a,
+                                          mlir::ValueRange b, mlir::ValueRange sums);
+
+  /// `then` yields values where the condition holds (null: always), zeros of their types stand for
+  /// them elsewhere.
+  llvm::SmallVector<mlir::Value>
+  whenElseZero(mlir::Value condition, mlir::TypeRange types,
+               llvm::function_ref<llvm::SmallVector<mlir::Value>()> then);
+
+private:
+  mlir::LLVM::LLVMPointerType shared, global;
+  bool index64;
+};
+
+} // namespace descent
+
+#endif // DESCENT_PASSES_CUDA_DEVICETILEOPS_H
