@@ -15,6 +15,7 @@
 #include "passes/Codegen/Gemm.h"
 #include "passes/Codegen/KernelDispatch.h"
 #include "passes/Codegen/Lanes.h"
+#include "passes/Fusion/KernelRules.h"
 
 using namespace mlir;
 using namespace descent;
