@@ -36,6 +36,8 @@ static Generator generatorOf(StringRef kind) {
       .Case("scatter", emitDeviceScatter)
       .Case("pool", emitDevicePool)
       .Cases({"gemm", "conv"}, emitDeviceContraction)
+      .Case("attention", emitDeviceAttention)
+      .Case("attention_grad", emitDeviceAttentionGrad)
       .Default(nullptr);
 }
 

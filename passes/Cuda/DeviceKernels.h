@@ -45,6 +45,12 @@ emitDeviceScatter(exec::KernelOp kernel, mlir::ModuleOp target, const CudaTarget
 /// nn.max_pool2d and nn.max_pool2d_grad.
 mlir::FailureOr<exec::DeviceKernelOp> emitDevicePool(exec::KernelOp kernel, mlir::ModuleOp target,
                                                      const CudaTarget &cuda);
+/// Attention of whole heads; bf16 and f16 of at most 128 columns on the tensor cores.
+mlir::FailureOr<exec::DeviceKernelOp>
+emitDeviceAttention(exec::KernelOp kernel, mlir::ModuleOp target, const CudaTarget &cuda);
+/// Its gradient.
+mlir::FailureOr<exec::DeviceKernelOp>
+emitDeviceAttentionGrad(exec::KernelOp kernel, mlir::ModuleOp target, const CudaTarget &cuda);
 
 /// Appends what lowers the gpu.modules of a module to the LLVM dialect.
 void buildLowerDeviceModules(mlir::OpPassManager &pm);
