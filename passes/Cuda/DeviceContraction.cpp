@@ -20,6 +20,7 @@
 
 #include "passes/Cuda/DeviceContraction.h"
 #include "dialects/NN/NN.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "passes/Codegen/ContractionBody.h"
 #include "passes/Cuda/DeviceLanes.h"
 #include "passes/Cuda/DeviceTile.h"
@@ -56,7 +57,7 @@ private:
   }
   bool index64() { return device.module()->hasAttr(index64AttrName); }
   TileSource source(TileOps &e, unsigned which, Index batch);
-  void tileFunction(Value partials);
+  void tileFunction(Value partials, const CudaTarget &cuda);
   void sumFunction(Value partials);
   /// Reads the inputs of the elements from (row, column) on and stores their results. `row` counts
   /// through the batch, `buffers` are the kernel's operands without those of the product.
@@ -154,7 +155,7 @@ void ContractionEmitter::epilogue(DeviceLanes &l, Value sum, Index row, Index co
     l.write(result, l.flat(buffer), offset, lanes);
 }
 
-void ContractionEmitter::tileFunction(Value partials) {
+void ContractionEmitter::tileFunction(Value partials, const CudaTarget &cuda) {
   SmallVector<Value> buffers;
   if (partials)
     buffers = {device.input(0), device.input(1), partials};
@@ -184,6 +185,9 @@ void ContractionEmitter::tileFunction(Value partials) {
   Value shared = LLVM::AddressOfOp::create(b, device.dynamicShared());
   TileSource sourceA = source(e, 0, batch), sourceB = source(e, 1, batch);
   ValueRange arguments = function.getArguments();
+  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                    b.getI32IntegerAttr(static_cast<int32_t>(DeviceTile::blocksPerMultiprocessor(
+                        plan, sourceA, sourceB, cuda.capability))));
   DeviceTile tile(e, plan, sourceA, sourceB);
   tile.emit(shared, e.globalPointer(arguments[0]), e.globalPointer(arguments[1]), row, column, from,
             to);
@@ -245,7 +249,15 @@ void ContractionEmitter::sumFunction(Value partials) {
 LogicalResult ContractionEmitter::emit(const CudaTarget &cuda) {
   if (failed(read()))
     return failure();
-  plan = planDeviceTile(tileMathFor(operandElement(0), operandElement(1)), sizes);
+  TileMath math = tileMathFor(operandElement(0), operandElement(1));
+  if (auto wanted = body.product->getAttrOfType<DenseI64ArrayAttr>(tileAttrName)) {
+    llvm::Expected<DeviceTilePlan> chosen = wantedDeviceTile(math, sizes, wanted);
+    if (!chosen)
+      return body.product->emitOpError() << llvm::toString(chosen.takeError());
+    plan = *chosen;
+  } else {
+    plan = planDeviceTile(math, sizes);
+  }
   if (plan.sharedBytes() + cuda.sharedReserved > cuda.sharedPerMultiprocessor ||
       plan.sharedBytes() > cuda.sharedPerBlock)
     return kernel.emitOpError("@") << kernel.getSymName() << ": its tile needs "
@@ -256,14 +268,14 @@ LogicalResult ContractionEmitter::emit(const CudaTarget &cuda) {
     widest = std::max(widest, deviceBytes(cast<RankedTensorType>(type).getElementType()));
   lanes = commonWidth(std::min<int64_t>(16 / widest, 8), {sizes.n});
   if (plan.splits == 1) {
-    tileFunction(nullptr);
+    tileFunction(nullptr, cuda);
     return success();
   }
   // Partial sums are f32, whatever the results.
   lanes = std::min<int64_t>(lanes, 4);
   Value partials = device.workspace(MemRefType::get({plan.splits * sizes.batch * sizes.m * sizes.n},
                                                     Float32Type::get(kernel.getContext())));
-  tileFunction(partials);
+  tileFunction(partials, cuda);
   sumFunction(partials);
   return success();
 }

@@ -19,6 +19,13 @@ using namespace mlir;
 
 namespace descent {
 
+int64_t DeviceTile::blocksPerMultiprocessor(const DeviceTilePlan &plan, const TileSource &a,
+                                            const TileSource &b, int capability) {
+  bool async = TileCopy::isAsync(plan, a) && TileCopy::isAsync(plan, b);
+  bool pairs = capability >= 100 && plan.math == TileMath::Floats && b.depthRuns;
+  return (async && !pairs ? 512 : 256) / plan.threads();
+}
+
 DeviceTile::Core DeviceTile::floatCore(const TileLayout &layoutA, const TileLayout &layoutB) {
   Index thread = e.thread();
   int64_t across = plan.columns / plan.partColumns;
@@ -28,33 +35,22 @@ DeviceTile::Core DeviceTile::floatCore(const TileLayout &layoutA, const TileLayo
   auto four = VectorType::get({4}, e.builder.getF32Type());
   bool runsA = a.depthRuns, runsB = b.depthRuns;
 
-  // Four steps of k at a time: numbers [group][of four][k], from a line for each number or from a
-  // line for each k.
-  using Numbers = SmallVector<SmallVector<SmallVector<Value, 4>, 4>>;
-  auto load = [=, this](Value tile, const TileLayout &layout, bool runs, Index part, int64_t groups,
-                        int64_t pitch, Index step) {
-    Numbers numbers(groups);
+  // Four steps of k at a time. A chunk holds four of them for one row (or column) where lines are
+  // rows, and four rows at one of them where lines are k; `address` is that of group 0 at the
+  // first.
+  auto addressOf = [=, this](Value tile, const TileLayout &layout, bool runs, Index part,
+                             Index step) {
     Index line = runs ? e.mul(part, 4 * layout.lineBytes()) : e.mul(part, 16);
     Index move = runs ? e.mul(e.bitXor(step, e.rem(part, layout.swizzled)), 16)
                       : e.mul(step, 4 * layout.lineBytes());
-    Value base = e.sharedAt(tile, e.add(line, move));
-    for (int64_t group = 0; group < groups; ++group) {
-      SmallVector<SmallVector<Value, 4>, 4> loaded;
-      for (int64_t i = 0; i < 4; ++i) {
-        int64_t place = runs ? (group * pitch + i) * layout.lineBytes()
-                             : i * layout.lineBytes() + group * pitch * 4;
-        Value chunk = e.loadFrom(e.sharedAt(base, place), four, 16);
-        SmallVector<Value, 4> parts;
-        for (int64_t j = 0; j < 4; ++j)
-          parts.push_back(e.extract(chunk, j));
-        loaded.push_back(parts);
-      }
-      numbers[group] = loaded;
-      if (!runs)
-        for (int64_t i = 0; i < 4; ++i)
-          for (int64_t j = 0; j < 4; ++j)
-            numbers[group][i][j] = loaded[j][i];
-    }
+    return e.sharedAt(tile, e.add(line, move));
+  };
+  using Numbers = SmallVector<Value, 4>;
+  auto chunk = [=, this](Value address, int64_t place) {
+    Value loaded = e.loadFrom(e.sharedAt(address, place), four, 16);
+    Numbers numbers;
+    for (int64_t i = 0; i < 4; ++i)
+      numbers.push_back(e.extract(loaded, i));
     return numbers;
   };
 
@@ -64,21 +60,50 @@ DeviceTile::Core DeviceTile::floatCore(const TileLayout &layoutA, const TileLayo
   core.multiply = [=, this](Value stage, ValueRange initial) {
     Value stageB = e.sharedAt(stage, layoutA.bytes());
     return e.loop(0, plan.depth / 4, 1, initial, [&](Index step, ValueRange carried) {
-      Numbers left = load(stage, layoutA, runsA, down, groupsA, pitchA, step);
-      Numbers top = load(stageB, layoutB, runsB, right, groupsB, pitchB, step);
+      Value addressA = addressOf(stage, layoutA, runsA, down, step);
+      Value addressB = addressOf(stageB, layoutB, runsB, right, step);
       SmallVector<Value> sums(carried);
-      for (int64_t k = 0; k < 4; ++k)
-        for (int64_t group = 0; group < groupsB; ++group) {
-          SmallVector<Value, 4> row;
-          for (int64_t j = 0; j < 4; ++j)
-            row.push_back(top[group][j][k]);
-          Value columns = e.join(row);
-          for (int64_t i = 0; i < plan.partRows; ++i) {
-            Value &sum = sums[i * groupsB + group];
-            sum = vector::FMAOp::create(e.builder, e.loc, e.splat(left[i / 4][i % 4][k], 4),
-                                        columns, sum);
-          }
+      // Numbers of A: [row], for one k. Registers are short: of the columns only those at work are
+      // there, four, and the rows of all four k only where a chunk brings them or columns come so.
+      SmallVector<SmallVector<Value>, 4> rows(4);
+      auto loadRows = [&](int64_t k) {
+        for (int64_t group = 0; group < groupsA; ++group)
+          llvm::append_range(rows[k],
+                             chunk(addressA, k * layoutA.lineBytes() + group * pitchA * 4));
+      };
+      if (runsA)
+        for (int64_t i = 0; i < plan.partRows; ++i)
+          for (auto [k, number] :
+               llvm::enumerate(chunk(addressA, (i / 4 * pitchA + i % 4) * layoutA.lineBytes())))
+            rows[k].push_back(number);
+      else if (runsB)
+        for (int64_t k = 0; k < 4; ++k)
+          loadRows(k);
+      auto multiply = [&](int64_t k, int64_t group, Value columns) {
+        for (int64_t i = 0; i < plan.partRows; ++i) {
+          Value &sum = sums[i * groupsB + group];
+          sum = vector::FMAOp::create(e.builder, e.loc, e.splat(rows[k][i], 4), columns, sum);
         }
+      };
+      if (runsB) {
+        for (int64_t group = 0; group < groupsB; ++group) {
+          SmallVector<Numbers, 4> columns;
+          for (int64_t j = 0; j < 4; ++j)
+            columns.push_back(chunk(addressB, (group * pitchB + j) * layoutB.lineBytes()));
+          for (int64_t k = 0; k < 4; ++k)
+            multiply(k, group,
+                     e.join({columns[0][k], columns[1][k], columns[2][k], columns[3][k]}));
+        }
+        return sums;
+      }
+      for (int64_t k = 0; k < 4; ++k) {
+        if (!runsA)
+          loadRows(k);
+        for (int64_t group = 0; group < groupsB; ++group)
+          multiply(k, group,
+                   e.loadFrom(e.sharedAt(addressB, k * layoutB.lineBytes() + group * pitchB * 4),
+                              four, 16));
+      }
       return sums;
     });
   };

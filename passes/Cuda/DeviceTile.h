@@ -37,7 +37,8 @@ public:
 
   /// Whether copies bypass registers. Where they cannot (types to be converted, pieces of two bytes
   /// or one), `begin` loads chunks and `finish` stores them.
-  bool isAsync() const { return async; }
+  static bool isAsync(const DeviceTilePlan &plan, const TileSource &source);
+  bool isAsync() const { return isAsync(plan, source); }
   llvm::SmallVector<mlir::Type> chunkTypes() const;
   /// The tile from `k` on to the shared address `to`, or the chunks of it.
   void copy(TileOps &e, mlir::Value to, Index k);
@@ -50,7 +51,6 @@ private:
   TileLayout layout;
   mlir::Value pointer;
   int64_t unit, passes, linesPerPass;
-  bool async;
   Index firstLine = 0, firstRun = 0;
   llvm::SmallVector<TilePlace> fixed;    ///< of what is not k: a line for each pass, or the runs
   llvm::SmallVector<Index> to;           ///< of each pass, in the tile
@@ -72,6 +72,13 @@ public:
   /// and leaves it in the `shared` memory, of plan.sharedBytes(), for all threads to read.
   void emit(mlir::Value shared, mlir::Value pointerA, mlir::Value pointerB, Index row, Index column,
             Index from, Index to);
+
+  /// Blocks that are to fit a multiprocessor: 512 threads, of up to 128 registers; or 256 where
+  /// operands go through registers, or where f32 is multiplied in pairs (`capability` 100 on) and
+  /// the columns have to be paired first. Left to itself the device's assembler aims at more
+  /// blocks, and spills a few registers for them.
+  static int64_t blocksPerMultiprocessor(const DeviceTilePlan &plan, const TileSource &a,
+                                         const TileSource &b, int capability);
 
   /// `lanes` (a power of two, at most 8) neighbouring sums, from a multiple of `lanes` on, as f32
   /// or a vector of it.

@@ -41,12 +41,15 @@ Index TileLayout::chunkAt(TileOps &e, Index line, Index chunk) const {
   return e.add(e.mul(line, lineBytes()), e.mul(place, 16));
 }
 
+bool TileCopy::isAsync(const DeviceTilePlan &plan, const TileSource &source) {
+  return source.element == plan.element(source.element.getContext()) &&
+         source.unit * plan.elementBytes() >= 4;
+}
+
 TileCopy::TileCopy(TileOps &e, const DeviceTilePlan &plan, const TileSource &source, Value pointer,
                    const TileLayout &layout, Index start)
     : plan(plan), source(source), layout(layout), pointer(pointer) {
   unit = std::min(source.unit, layout.chunkElements);
-  async = source.element == plan.element(source.element.getContext()) &&
-          unit * plan.elementBytes() >= 4;
   linesPerPass = plan.threads() / layout.chunks;
   passes = llvm::divideCeil(layout.lines, linesPerPass);
   Index thread = e.thread();

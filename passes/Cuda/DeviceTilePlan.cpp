@@ -59,6 +59,18 @@ constexpr TileShape tensorShapes[] = {{128, 128, 64, 32, 1.0},
                                       {32, 128, 32, 32, 0.6},
                                       {32, 32, 32, 16, 0.35}};
 
+ArrayRef<TileShape> shapesFor(TileMath math) {
+  if (math == TileMath::Floats)
+    return floatShapes;
+  return tensorShapes;
+}
+
+/// Steps of k, cut into about `splits` parts.
+void cut(DeviceTilePlan &plan, int64_t steps, int64_t splits) {
+  plan.splitSteps = llvm::divideCeil(steps, std::min(splits, steps));
+  plan.splits = llvm::divideCeil(steps, plan.splitSteps);
+}
+
 /// Blocks that are at work at a time on chips of today, about.
 constexpr int64_t chipBlocks = 128;
 /// Least depth of a part of k: shorter ones spend more on the partial sums than they win.
@@ -67,31 +79,52 @@ constexpr int64_t leastSplit = 256;
 } // namespace
 
 DeviceTilePlan planDeviceTile(TileMath math, const ProductSizes &sizes) {
-  bool floats = math == TileMath::Floats;
   DeviceTilePlan best;
   double leastTime = 0;
-  // A depth beyond k would be zeros; below four chunks of 16 bytes rows of k are no longer moved in
-  // whole sectors anyway.
-  int64_t most = floats ? 32 : 64, least = floats ? 4 : 16;
+  // A depth beyond k would multiply zeros. Below one chunk of 16 bytes there is none.
+  int64_t most = math == TileMath::Floats ? 32 : 64, least = math == TileMath::Floats ? 4 : 16;
   int64_t depth =
       std::clamp<int64_t>(static_cast<int64_t>(llvm::PowerOf2Ceil(sizes.k)), least, most);
   int64_t steps = llvm::divideCeil(sizes.k, depth);
-  for (const TileShape &shape : floats ? ArrayRef(floatShapes) : ArrayRef(tensorShapes)) {
+  for (const TileShape &shape : shapesFor(math)) {
+    DeviceTilePlan plan{math, shape.rows, shape.columns, depth, shape.partRows, shape.partColumns};
     int64_t blocks = sizes.batch * llvm::divideCeil(sizes.m, shape.rows) *
                      llvm::divideCeil(sizes.n, shape.columns);
-    int64_t splits = std::clamp<int64_t>(llvm::divideCeil(2 * chipBlocks, blocks), 1,
-                                         std::max<int64_t>(1, sizes.k / leastSplit));
-    int64_t splitSteps = llvm::divideCeil(steps, splits);
-    splits = llvm::divideCeil(steps, splitSteps);
-    double waves = std::max(1.0, double(blocks * splits) / chipBlocks);
-    double time = waves * double(shape.rows * shape.columns) * double(splitSteps) / shape.rate;
+    cut(plan, steps,
+        std::clamp<int64_t>(llvm::divideCeil(2 * chipBlocks, blocks), 1,
+                            std::max<int64_t>(1, sizes.k / leastSplit)));
+    double waves = std::max(1.0, double(blocks * plan.splits) / chipBlocks);
+    double time = waves * double(shape.rows * shape.columns) * double(plan.splitSteps) / shape.rate;
     if (best.rows && !(time < leastTime))
       continue;
     leastTime = time;
-    best = {math,         shape.rows, shape.columns, depth, shape.partRows, shape.partColumns,
-            /*stages=*/2, splits,     splitSteps};
+    best = plan;
   }
   return best;
+}
+
+llvm::Expected<DeviceTilePlan> wantedDeviceTile(TileMath math, const ProductSizes &sizes,
+                                                ArrayRef<int64_t> wanted) {
+  std::string known;
+  int64_t most = math == TileMath::Floats ? 32 : 64, least = math == TileMath::Floats ? 4 : 16;
+  for (const TileShape &shape : shapesFor(math)) {
+    known += " " + std::to_string(shape.rows) + "x" + std::to_string(shape.columns);
+    if (wanted.size() != 5 || wanted[0] != shape.rows || wanted[1] != shape.columns)
+      continue;
+    int64_t depth = wanted[2], stages = wanted[3], splits = wanted[4];
+    if (depth < least || depth > most || !llvm::isPowerOf2_64(depth) || stages < 2 || stages > 4 ||
+        splits < 1)
+      break;
+    DeviceTilePlan plan{math,           shape.rows,        shape.columns, depth,
+                        shape.partRows, shape.partColumns, stages};
+    cut(plan, llvm::divideCeil(sizes.k, depth), splits);
+    return plan;
+  }
+  return llvm::createStringError(
+      llvm::Twine(tileAttrName) +
+      " is [rows, columns, depth, stages, splits]: rows x columns one of" + known +
+      ", a depth that is a power of two from " + llvm::Twine(least) + " to " + llvm::Twine(most) +
+      ", 2 to 4 stages, at least one split");
 }
 
 } // namespace descent

@@ -4,6 +4,7 @@
 #define DESCENT_PASSES_CUDA_DEVICETILEPLAN_H
 
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/Support/Error.h"
 
 namespace descent {
 
@@ -43,9 +44,17 @@ struct DeviceTilePlan {
   int64_t sharedBytes() const { return std::max(stages * stageBytes(), rows * columns * 4); }
 };
 
+/// On a product: the tile to take whatever the model says, as array<i64: rows, columns, depth,
+/// stages, splits>. For experiments and tests; it stays with the op on its way to the kernel.
+inline constexpr llvm::StringLiteral tileAttrName = "descent.tile";
+
 /// The plan of least predicted time. A function of the sizes alone, never of the chip: where k is
 /// cut decides the order of a sum, and so its bits.
 DeviceTilePlan planDeviceTile(TileMath math, const ProductSizes &sizes);
+
+/// The plan that tileAttrName asks for, or an error that says which there are.
+llvm::Expected<DeviceTilePlan> wantedDeviceTile(TileMath math, const ProductSizes &sizes,
+                                                llvm::ArrayRef<int64_t> wanted);
 
 } // namespace descent
 
