@@ -14,6 +14,7 @@
 #include "mlir/IR/Threading.h"
 #include "passes/Cuda/DeviceContraction.h"
 #include "passes/Cuda/DeviceKernels.h"
+#include "passes/Cuda/LibraryProduct.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -35,7 +36,8 @@ static Generator generatorOf(StringRef kind) {
       .Case("gather", emitDeviceGather)
       .Case("scatter", emitDeviceScatter)
       .Case("pool", emitDevicePool)
-      .Cases({"gemm", "conv"}, emitDeviceContraction)
+      .Case("gemm", emitDeviceGemm)
+      .Case("conv", emitDeviceContraction)
       .Case("attention", emitDeviceAttention)
       .Case("attention_grad", emitDeviceAttentionGrad)
       .Default(nullptr);

@@ -319,7 +319,9 @@ LogicalResult descent::checkCompiled(func::FuncOp function, double tolerance, Ar
                       [&](const Specimen &specimen) { return specimen.function == other; }))
       other.erase();
   PassManager pm(module.getContext());
-  buildFusionPhase(pm);
+  FusionOptions fusion;
+  fusion.cuda = CudaTarget::isCuda(target);
+  buildFusionPhase(pm, fusion);
   if (failed(pm.run(module)))
     return failure();
   FailureOr<std::unique_ptr<ProgramJit>> program = compile(module, target, cpu);
