@@ -50,6 +50,8 @@ public:
 
   /// "2 threads", "NVIDIA H200 (cuda:sm_90)": where steps run, for people.
   virtual std::string place() const = 0;
+  /// What the user should know about how the program is run, once.
+  virtual std::span<const std::string> notes() const { return {}; }
 
   // Memory.
 

@@ -48,6 +48,10 @@ uint64_t descent::elementCount(const descent_operand &operand) {
   return count;
 }
 
+uint64_t descent::byteCount(const descent_operand &operand) {
+  return elementCount(operand) * elementBytes(operand.dtype);
+}
+
 uint64_t descent::gradientBytes(const descent_parameter &parameter) {
   return parameter.tensor.bytes / elementBytes(parameter.tensor.dtype) * sizeof(float);
 }
@@ -69,6 +73,8 @@ public:
     checkInputs();
     checkKernels();
     checkFunctions();
+    if (program.device)
+      checkDevice(program);
     for (uint64_t i = 0; i < program.setting_count; ++i)
       if (!program.settings[i].key || !program.settings[i].value)
         fail(fmt::format("setting {} has no key or no value", i));
@@ -210,9 +216,9 @@ private:
     for (uint64_t i = 0; i < program.kernel_count; ++i) {
       const descent_kernel &kernel = program.kernels[i];
       pointer(kernel.name, fmt::format("the name of kernel {}", i));
-      if (!kernel.function)
+      if (!kernel.function && !program.device)
         fail(fmt::format("kernel '{}' has no function", kernel.name));
-      if (kernel.tasks < 1 || kernel.tasks > INT32_MAX)
+      if ((kernel.tasks < 1 && !program.device) || kernel.tasks > INT32_MAX)
         fail(fmt::format("kernel '{}' has {} tasks", kernel.name, kernel.tasks));
       if (kernel.scratch_bytes > program.memory.thread_scratch)
         fail(fmt::format("kernel '{}' needs {} bytes of scratch, the plan has {}", kernel.name,
@@ -268,7 +274,7 @@ private:
     for (uint64_t i = 0; i < program.function_count; ++i) {
       const descent_function &function = program.functions[i];
       pointer(function.name, fmt::format("the name of function {}", i));
-      if (!function.run)
+      if (!function.run && !program.device)
         fail(fmt::format("function '{}' has no code", function.name));
       for (uint64_t j = 0; j < function.output_count; ++j)
         checkTensor(function.outputs[j], fmt::format("'{}' output", function.name));

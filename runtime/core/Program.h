@@ -20,6 +20,7 @@ const char *dtypeName(int32_t dtype);
 std::string typeText(const descent_tensor &tensor);
 std::string typeText(const descent_operand &operand);
 uint64_t elementCount(const descent_operand &operand);
+uint64_t byteCount(const descent_operand &operand);
 /// Gradients are f32 whatever their parameter is.
 uint64_t gradientBytes(const descent_parameter &parameter);
 
@@ -27,6 +28,9 @@ uint64_t gradientBytes(const descent_parameter &parameter);
 /// (nothing else is read when they differ), then every table: types, shapes, places in the arena,
 /// unique names, functions with the outputs the trainer reads.
 void checkProgram(const descent_program &program);
+/// The part of it that programs of a device have instead of code for the host: images, commands,
+/// events. Called by checkProgram, behind the checks of the tables that it reads.
+void checkDevice(const descent_program &program);
 
 /// Throws Error if this CPU lacks one of the comma separated LLVM feature names. See Cpu.cpp for
 /// the names that are known; others are ignored.

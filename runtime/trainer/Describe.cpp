@@ -2,6 +2,7 @@
 #include "runtime/trainer/Describe.h"
 #include "runtime/core/Arena.h"
 #include "runtime/core/Program.h"
+#include "runtime/cuda/DeviceMemory.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -89,14 +90,21 @@ static std::vector<std::vector<std::string>> stateRows(const descent_program &pr
   return rows;
 }
 
+std::string descent::targetText(const descent_program &program) {
+  if (program.device)
+    return fmt::format("{} ({})", program.device->target, cuda::imagesText(*program.device));
+  return fmt::format("{} ({})", program.cpu ? program.cpu : "?",
+                     program.cpu_features && *program.cpu_features ? program.cpu_features
+                                                                   : "no extensions");
+}
+
 static constexpr std::string_view precisionPrefix = "precision.";
 
 std::string descent::describeText(const descent_program &program) {
-  std::string text = fmt::format(
-      "model {}: {} parameters in {} tensors, batch {}\ncompiled by {} for {} ({})\n\n",
-      program.name, parameterElements(program), program.parameter_count, batchSize(program),
-      program.compiler, program.cpu ? program.cpu : "?",
-      program.cpu_features && *program.cpu_features ? program.cpu_features : "no extensions");
+  std::string text =
+      fmt::format("model {}: {} parameters in {} tensors, batch {}\ncompiled by {} for {}\n\n",
+                  program.name, parameterElements(program), program.parameter_count,
+                  batchSize(program), program.compiler, targetText(program));
 
   std::vector<std::vector<std::string>> rows = {
       {"parameter", "type", "starts as", "group", "lr x", "decay", "trained"}};
@@ -136,15 +144,23 @@ std::string descent::describeText(const descent_program &program) {
   add("workspace", memory.workspace);
   add("planned", memory.arena);
   add("lower bound", memory.lower_bound);
-  add("scratch of a thread", memory.thread_scratch);
+  if (program.device) {
+    add("workspace of device kernels", memory.device_workspace);
+    add("staged inputs", memory.device_staging);
+    add("allocated on the device", cuda::deviceBytes(memory));
+  } else {
+    add("scratch of a thread", memory.thread_scratch);
+  }
   text += tableText(rows, "<>") + "\n";
 
-  rows = {{"kernel", "tasks", "MFLOP", "MB", "holds"}};
+  rows = {{"kernel", program.device ? "commands" : "tasks", "MFLOP", "MB", "holds"}};
   for (uint64_t i = 0; i < program.kernel_count; ++i) {
     const descent_kernel &kernel = program.kernels[i];
     rows.push_back(
-        {kernel.name, fmt::format("{}", kernel.tasks), fmt::format("{:.3f}", kernel.flops * 1e-6),
-         fmt::format("{:.3f}", kernel.bytes * 1e-6), kernel.sources ? kernel.sources : ""});
+        {kernel.name,
+         program.device ? fmt::format("{}", kernel.command_count) : fmt::format("{}", kernel.tasks),
+         fmt::format("{:.3f}", kernel.flops * 1e-6), fmt::format("{:.3f}", kernel.bytes * 1e-6),
+         kernel.sources ? kernel.sources : ""});
   }
   text += tableText(rows, "<>>><") + "\n";
 
@@ -177,6 +193,7 @@ static ordered_json tensorJson(const descent_tensor &tensor) {
 std::string descent::describeJson(const descent_program &program) {
   ordered_json root = {{"model", program.name},
                        {"compiler", program.compiler},
+                       {"target", program.device ? program.device->target : "cpu"},
                        {"cpu", program.cpu ? program.cpu : ""},
                        {"cpu_features", program.cpu_features ? program.cpu_features : ""},
                        {"abi_version", program.abi_version},
@@ -194,6 +211,13 @@ std::string descent::describeJson(const descent_program &program) {
                     {"workspace_bytes", memory.workspace},
                     {"working_copies_bytes", memory.working_copies},
                     {"thread_scratch_bytes", memory.thread_scratch}};
+  if (program.device) {
+    root["memory"]["device_workspace_bytes"] = memory.device_workspace;
+    root["memory"]["device_staging_bytes"] = memory.device_staging;
+    root["memory"]["device_bytes"] = cuda::deviceBytes(memory);
+    root["device"] = {{"capability", program.device->capability},
+                      {"code", cuda::imagesText(*program.device)}};
+  }
   root["parameters"] = ordered_json::array();
   for (uint64_t i = 0; i < program.parameter_count; ++i) {
     const descent_parameter &parameter = program.parameters[i];

@@ -16,6 +16,9 @@ std::string describeText(const descent_program &program);
 /// The same as one JSON object.
 std::string describeJson(const descent_program &program);
 
+/// "cuda:sm_90 (cubin sm_90, PTX sm_90)", or the CPU with the extensions it needs.
+std::string targetText(const descent_program &program);
+
 /// The table of --profile: calls, time, share, GFLOP/s and GB/s of every kernel that ran, the
 /// slowest first. `seconds` is the time of the loop; what no kernel accounts for is listed last.
 std::string profileText(const descent_program &program, std::span<const KernelTime> times,

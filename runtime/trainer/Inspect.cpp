@@ -141,10 +141,6 @@ std::optional<Finding> Inspector::findLate(const StepResult &result) {
 // Observing
 //===----------------------------------------------------------------------------------------===//
 
-static uint64_t bytesOf(const descent_operand &operand) {
-  return elementCount(operand) * elementBytes(operand.dtype);
-}
-
 /// The bytes at `offset`: in place, or a copy that the next call replaces.
 const void *Inspector::look(uint64_t offset, uint64_t bytes) {
   if (const uint8_t *arena = model.backend.arena())
@@ -162,7 +158,7 @@ void Inspector::before(const descent_site &site, const uint64_t *offsets) {
     uint64_t target = injection.parameter->gradient_offset;
     bool reads = false, writes = false;
     for (uint64_t i = 0; i < kernel.operand_count; ++i)
-      if (offsets[i] <= target && target < offsets[i] + bytesOf(kernel.operands[i]))
+      if (offsets[i] <= target && target < offsets[i] + byteCount(kernel.operands[i]))
         (i < kernel.input_count ? reads : writes) = true;
     if (reads && !writes) {
       float infinity = std::numeric_limits<float>::infinity();
@@ -201,7 +197,7 @@ void Inspector::scan(const descent_site &site, const descent_operand &operand, u
                      const char *output) {
   if (found)
     return;
-  const void *data = look(offset, bytesOf(operand));
+  const void *data = look(offset, byteCount(operand));
   int64_t position =
       findNonfinite(data, operand.dtype, static_cast<int64_t>(elementCount(operand)));
   if (position < 0)

@@ -2,7 +2,11 @@
 #include "runtime/trainer/Options.h"
 #include "runtime/core/Context.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/HostBackend.h"
 #include "runtime/core/Program.h"
+#include "runtime/cuda/DeviceBackend.h"
+#include "runtime/trainer/Describe.h"
+#include "runtime/trainer/Log.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -88,11 +92,8 @@ static CLI::Validator unsignedNumber() {
 }
 
 static std::string versionText(const descent_program &program) {
-  return fmt::format("model {}, compiled by {} for {} ({}); runtime {}", program.name,
-                     program.compiler, program.cpu ? program.cpu : "?",
-                     program.cpu_features && *program.cpu_features ? program.cpu_features
-                                                                   : "no extensions",
-                     DESCENT_VERSION);
+  return fmt::format("model {}, compiled by {} for {}; runtime {}", program.name, program.compiler,
+                     targetText(program), DESCENT_VERSION);
 }
 
 Options descent::parseOptions(int argc, const char *const *argv, const descent_program &program,
@@ -110,7 +111,7 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
     options.threads = defaultThreads();
 
   std::string describe, onNonfinite, injection;
-  bool noShuffle = false, version = false;
+  bool noShuffle = false, noGraph = false, version = false;
   CLI::App app(
       fmt::format("Trains the model '{}', compiled by {}.", program.name, program.compiler));
   app.name(argc > 0 ? argv[0] : "train");
@@ -134,9 +135,21 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
         ->type_name("N");
     target
         .add_option("--threads", options.threads,
-                    fmt::format("Threads (default: {}); no result depends on it", options.threads))
+                    program.device ? "For models on a CPU; no effect here"
+                                   : fmt::format("Threads (default: {}); no result depends on it",
+                                                 options.threads))
         ->check(between(1, 4096))
         ->type_name("N");
+    if (!program.device)
+      return;
+    target
+        .add_option("--device", options.device,
+                    "Device to run on, as the driver counts them (default: 0)")
+        ->check(between(0, 4095))
+        ->type_name("N");
+    target.add_flag("--no-graph", noGraph,
+                    "Launch kernel after kernel instead of one graph a step; no result depends on "
+                    "it");
   };
   addCommon(app);
   app.add_option("--validation", options.validation,
@@ -190,6 +203,15 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
                  "Put an inf into a gradient of that step, to see what happens")
       ->type_name("STEP[:PARAMETER]");
   app.add_flag("--profile", options.profile, "Print the time of each kernel at the end");
+  if (program.device)
+    app.add_option(
+           "--metrics-every", options.metricsEvery,
+           fmt::format("Most steps that the device may be ahead of the metrics; 1 waits for "
+                       "each step, as --find-nonfinite, --inject-nonfinite and --profile do "
+                       "(default: {})",
+                       options.metricsEvery))
+        ->check(between(1, 4096))
+        ->type_name("N");
   app.add_flag("--describe{text}", describe,
                "Print parameters, inputs, memory and kernels and exit; =json for programs");
   app.add_flag("--version", version, "Print versions and exit");
@@ -267,6 +289,9 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
   options.seedGiven = app.count("--seed") > 0 || sample->count("--seed") > 0;
   if (noShuffle)
     options.shuffle = false;
+  options.graph = !noGraph;
+  if (program.device && (app.count("--threads") || sample->count("--threads")))
+    note("--threads has no effect: model '{}' runs on a device", program.name);
   if (app.got_subcommand(sample)) {
     options.action = Options::Action::Sample;
     return options;
@@ -280,4 +305,22 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
   if (options.steps == 0 && !options.epochs && !options.dumpGradients.empty())
     usage("--dump-gradients needs a step; --steps 0 takes none", name);
   return options;
+}
+
+std::unique_ptr<Backend> descent::makeBackend(const descent_program &program,
+                                              const Options &options) {
+  if (!program.device)
+    return std::make_unique<HostBackend>(program, options.threads, options.profile);
+  cuda::DeviceOptions device;
+  device.ordinal = options.device;
+  device.graph = options.graph;
+  device.profile = options.profile;
+  // Whoever looks into a step needs the model as that step left it.
+  bool looks = options.findNonfinite || options.injection.step || options.profile;
+  bool trains = options.action == Options::Action::Train;
+  device.mostPending = looks || !trains ? 1 : options.metricsEvery;
+  auto backend = std::make_unique<cuda::DeviceBackend>(program, device);
+  for (const std::string &text : backend->notes())
+    note("{}", text);
+  return backend;
 }

@@ -7,11 +7,13 @@
 #include "descent/abi.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 namespace descent {
 
+class Backend;
 class Settings;
 
 struct Options {
@@ -28,6 +30,10 @@ struct Options {
   int64_t checkpointEvery = 1000; ///< 0: only at the end
   int64_t validateEvery = 500;    ///< 0: only at the end
   int threads = 1;
+  // For programs of a device.
+  int device = 0;
+  bool graph = true;
+  int64_t metricsEvery = 8;
   std::string exportFile, initFrom, dumpGradients;
   std::optional<OnNonfinite> onNonfinite; ///< default: Skip where the loss scale is dynamic
   bool findNonfinite = false;
@@ -38,6 +44,9 @@ struct Options {
   int64_t tokens = 200, samples = 1, topK = 0;
   double temperature = 0.8;
 };
+
+/// What runs the program: threads of the host, or a device. Throws Error.
+std::unique_ptr<Backend> makeBackend(const descent_program &program, const Options &options);
 
 /// Reads the command line; what it does not say comes from the recipe, then from the defaults
 /// above. Help and version texts are printed here and give Action::Done. Throws Error with

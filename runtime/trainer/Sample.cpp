@@ -33,7 +33,7 @@ class Sampler {
 public:
   Sampler(const descent_program &program, const Settings &settings, const Options &options)
       : program(program), settings(settings), options(options),
-        model(program, options.threads, /*profile=*/false) {
+        model(program, makeBackend(program, options)) {
     findLanguageModel();
   }
 

@@ -18,6 +18,7 @@
 #include "runtime/core/Arena.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Program.h"
+#include "runtime/cuda/DeviceMemory.h"
 #include "runtime/trainer/Batches.h"
 #include "runtime/trainer/Checkpoint.h"
 #include "runtime/trainer/Describe.h"
@@ -52,7 +53,7 @@ class Training {
 public:
   Training(const descent_program &program, const Settings &settings, const Options &options)
       : program(program), settings(settings), options(options),
-        model(program, options.threads, options.profile), lossScale(model, settings),
+        model(program, makeBackend(program, options)), lossScale(model, settings),
         policy(options.onNonfinite.value_or(lossScale.isDynamic() ? OnNonfinite::Skip
                                                                   : OnNonfinite::Stop)),
         inspector(model, options.injection) {
@@ -181,7 +182,9 @@ private:
         "model {}: {} samples in {} batches of {}{}; step {} to {}; {}, {} planned\n", program.name,
         position.samples, batches->perEpoch(), model.batch,
         validationData ? fmt::format(", {} samples to validate on", validationData->size()) : "",
-        position.step + 1, steps, model.backend.place(), formatBytes(program.memory.arena).text);
+        position.step + 1, steps, model.backend.place(),
+        formatBytes(program.device ? cuda::deviceBytes(program.memory) : program.memory.arena)
+            .text);
     std::fflush(stdout);
   }
 
