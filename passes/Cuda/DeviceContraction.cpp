@@ -24,6 +24,7 @@
 #include "passes/Codegen/ContractionBody.h"
 #include "passes/Cuda/DeviceLanes.h"
 #include "passes/Cuda/DeviceTile.h"
+#include "passes/Fusion/LibraryForm.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -169,14 +170,32 @@ void ContractionEmitter::tileFunction(Value partials, const CudaTarget &cuda) {
 
   int64_t across = llvm::divideCeil(sizes.n, plan.columns),
           down = llvm::divideCeil(sizes.m, plan.rows);
-  Index number = e.block();
-  Index column = e.mul(e.rem(number, across), plan.columns);
-  number = e.div(number, across);
-  Index row = e.mul(e.rem(number, down), plan.rows);
-  number = e.div(number, down);
+  Index number = e.block(), tile = number;
+  if (sizes.batch * plan.splits > 1) {
+    tile = e.rem(number, across * down);
+    number = e.div(number, across * down);
+  } else {
+    number = 0;
+  }
+  // Neighbouring blocks, which run together, share what they read: down a few tiles, then across.
+  constexpr int64_t bandRows = 8;
+  Index row = 0, column = 0;
+  if (across == 1) {
+    row = tile;
+  } else if (down <= bandRows) {
+    row = e.rem(tile, down);
+    column = e.div(tile, down);
+  } else {
+    Index band = e.div(tile, bandRows * across), inBand = e.rem(tile, bandRows * across);
+    Index height = bandRows; // less in the last band
+    if (down % bandRows)
+      height = e.min(e.sub(down, e.mul(band, bandRows)), bandRows);
+    row = e.add(e.mul(band, bandRows), e.rem(inBand, height));
+    column = e.div(inBand, height);
+  }
+  row = e.mul(row, plan.rows);
+  column = e.mul(column, plan.columns);
   Index split = e.rem(number, plan.splits), batch = e.div(number, plan.splits);
-  if (sizes.batch == 1)
-    batch = 0;
   int64_t steps = llvm::divideCeil(sizes.k, plan.depth);
   Index from = e.mul(split, plan.splitSteps), to = steps;
   if (partials)
@@ -188,9 +207,9 @@ void ContractionEmitter::tileFunction(Value partials, const CudaTarget &cuda) {
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                     b.getI32IntegerAttr(static_cast<int32_t>(DeviceTile::blocksPerMultiprocessor(
                         plan, sourceA, sourceB, cuda.capability))));
-  DeviceTile tile(e, plan, sourceA, sourceB);
-  tile.emit(shared, e.globalPointer(arguments[0]), e.globalPointer(arguments[1]), row, column, from,
-            to);
+  DeviceTile sum(e, plan, sourceA, sourceB);
+  sum.emit(shared, e.globalPointer(arguments[0]), e.globalPointer(arguments[1]), row, column, from,
+           to);
 
   int64_t pieces = plan.columns / lanes;
   e.loop(e.thread(), plan.rows * pieces, plan.threads(), [&](Index piece) {
@@ -202,12 +221,12 @@ void ContractionEmitter::tileFunction(Value partials, const CudaTarget &cuda) {
     if (sizes.n % plan.columns)
       exists = e.both(exists, e.less(globalColumn, sizes.n));
     l.when(exists, [&] {
-      Value sum = tile.sums(shared, inRow, inColumn, lanes);
+      Value sums = sum.sums(shared, inRow, inColumn, lanes);
       globalRow = e.add(globalRow, e.mul(batch, sizes.m));
       if (!partials)
-        return epilogue(l, sum, globalRow, globalColumn, arguments.drop_front(2));
+        return epilogue(l, sums, globalRow, globalColumn, arguments.drop_front(2));
       Index place = e.add(e.mul(split, sizes.batch * sizes.m), globalRow);
-      l.write(sum, l.flat(arguments[2]), e.value(e.add(e.mul(place, sizes.n), globalColumn)),
+      l.write(sums, l.flat(arguments[2]), e.value(e.add(e.mul(place, sizes.n), globalColumn)),
               lanes);
     });
   });
@@ -249,7 +268,9 @@ void ContractionEmitter::sumFunction(Value partials) {
 LogicalResult ContractionEmitter::emit(const CudaTarget &cuda) {
   if (failed(read()))
     return failure();
-  TileMath math = tileMathFor(operandElement(0), operandElement(1));
+  auto compute = kernel->getAttrOfType<StringAttr>(fusion::computeAttrName);
+  TileMath math = tileMathFor(operandElement(0), operandElement(1),
+                              /*rounded=*/compute && compute.getValue() == "tf32");
   if (auto wanted = body.product->getAttrOfType<DenseI64ArrayAttr>(tileAttrName)) {
     llvm::Expected<DeviceTilePlan> chosen = wantedDeviceTile(math, sizes, wanted);
     if (!chosen)
@@ -257,6 +278,7 @@ LogicalResult ContractionEmitter::emit(const CudaTarget &cuda) {
     plan = *chosen;
   } else {
     plan = planDeviceTile(math, sizes);
+    plan.useShared(cuda);
   }
   if (plan.sharedBytes() + cuda.sharedReserved > cuda.sharedPerMultiprocessor ||
       plan.sharedBytes() > cuda.sharedPerBlock)

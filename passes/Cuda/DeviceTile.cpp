@@ -119,60 +119,93 @@ DeviceTile::Core DeviceTile::floatCore(const TileLayout &layoutA, const TileLayo
   return core;
 }
 
+/// Where a warp's fragments of one operand stand in a tile: of 16 rows (or columns) and one step of
+/// k, i.e. two chunks, each.
+namespace {
+struct Fragments {
+  bool matrices;   ///< by ldmatrix; else word by word
+  bool transposed; ///< lines are k
+  int64_t stride;  ///< bytes of 16 lines of rows, or of a step's lines of k
+  SmallVector<Index>
+      bases; ///< by step where lines are rows, else by tile (and half of it, for words)
+  SmallVector<unsigned, 4> order; ///< of words: which are first and which second half of rows, k
+  int64_t halfStep = 0;           ///< of words: bytes between the halves of a step
+
+  SmallVector<Value> load(TileOps &e, Value tile, int64_t number, int64_t step) const {
+    if (matrices) {
+      int64_t place = (transposed ? step : number) * stride;
+      Value base = e.sharedAt(tile, bases[transposed ? number : step]);
+      return e.loadMatrices(e.sharedAt(base, place), transposed);
+    }
+    SmallVector<Value> words;
+    for (unsigned which : order) {
+      unsigned rowHalf = which % 2, stepHalf = which / 2;
+      Value base = e.sharedAt(tile, bases[2 * number + rowHalf]);
+      words.push_back(e.loadFrom(e.sharedAt(base, step * stride + stepHalf * halfStep),
+                                 e.builder.getI32Type(), 4));
+    }
+    return words;
+  }
+};
+} // namespace
+
 DeviceTile::Core DeviceTile::tensorCore(const TileLayout &layoutA, const TileLayout &layoutB) {
   Index thread = e.thread(), lane = e.rem(thread, 32), warp = e.div(thread, 32);
   int64_t across = plan.columns / plan.partColumns;
   Index top = e.mul(e.div(warp, across), plan.partRows),
         left = e.mul(e.rem(warp, across), plan.partColumns);
-  int64_t tilesA = plan.partRows / 16, tilesB = plan.partColumns / 16, steps = plan.depth / 16;
+  int64_t stepDepth = 2 * layoutA.chunkElements;
+  int64_t tilesA = plan.partRows / 16, tilesB = plan.partColumns / 16,
+          steps = plan.depth / stepDepth;
   Type element = plan.element(e.builder.getContext());
 
   // ldmatrix: lane i gives the address of line i mod 8 of matrix i / 8. The first bit of a
-  // matrix's number chooses rows of A and k of B, the second k of A and columns of B.
-  Index line = e.rem(lane, 8), first = e.rem(e.div(lane, 8), 2), second = e.div(lane, 16);
-  // Places of fragments [tile][step]: a value, of which there are as many as chunks to be turned,
-  // and a number.
-  struct Places {
-    SmallVector<Index> bases;
-    bool byStep;
-    int64_t stride;
-    std::pair<Index, int64_t> at(int64_t tile, int64_t step) const {
-      return {bases[byStep ? step : tile], (byStep ? tile : step) * stride};
+  // matrix's number chooses rows of A and k of B, the second k of A and columns of B. Words of a
+  // lane stand as in a matrix: row lane / 4, k lane mod 4, and what is half a tile or step further.
+  Index first = e.rem(e.div(lane, 8), 2), second = e.div(lane, 16);
+  auto fragments = [&](const TileLayout &layout, bool runs, Index start, int64_t tiles, Index ofRow,
+                       Index ofStep) {
+    Fragments result;
+    result.matrices = runs || plan.math != TileMath::Tf32;
+    result.transposed = !runs;
+    result.stride = (runs ? 16 : stepDepth) * layout.lineBytes();
+    if (!result.matrices) {
+      Index line = e.rem(lane, 4), row = e.div(lane, 4);
+      result.halfStep = 4 * layout.lineBytes();
+      for (int64_t half = 0; half < 2 * tiles; ++half) {
+        Index number = e.add(e.add(start, row), 8 * half);
+        result.bases.push_back(
+            e.add(layout.chunkAt(e, line, e.div(number, 4)), e.mul(e.rem(number, 4), 4)));
+      }
+      return result;
     }
-  };
-  auto placesOf = [&](const TileLayout &layout, bool runs, Index start, int64_t tiles, Index ofM,
-                      Index ofK) {
-    Places places{{}, runs, 16 * layout.lineBytes()};
-    Index turn = e.div(line, int64_t(1) << layout.shift);
-    Index lines = e.add(e.mul(runs ? ofM : ofK, 8), line);
+    Index line = e.rem(lane, 8), turn = layout.turn(e, line);
+    Index lines = e.add(e.mul(runs ? ofRow : ofStep, 8), line);
     if (runs)
       lines = e.add(lines, start);
     for (int64_t i = 0; i < (runs ? steps : tiles); ++i) {
-      Index chunk = e.add(runs ? ofK : e.add(e.div(start, 8), ofM), 2 * i);
-      places.bases.push_back(
+      Index chunk = e.add(runs ? ofStep : e.add(e.div(start, 8), ofRow), 2 * i);
+      result.bases.push_back(
           e.add(e.mul(lines, layout.lineBytes()), e.mul(e.bitXor(chunk, turn), 16)));
     }
-    return places;
+    return result;
   };
-  Places placesA = placesOf(layoutA, a.depthRuns, top, tilesA, first, second);
-  Places placesB = placesOf(layoutB, b.depthRuns, left, tilesB, second, first);
+  Fragments fragmentsA = fragments(layoutA, a.depthRuns, top, tilesA, first, second);
+  Fragments fragmentsB = fragments(layoutB, b.depthRuns, left, tilesB, second, first);
+  fragmentsA.order = {0, 1, 2, 3};
+  fragmentsB.order = {0, 2, 1, 3};
 
   Core core;
   core.zeros.assign(tilesA * tilesB * 8, e.constant(0.0));
-  bool transposedA = !a.depthRuns, transposedB = !b.depthRuns;
   core.multiply = [=, this](Value stage, ValueRange initial) {
     Value stageB = e.sharedAt(stage, layoutA.bytes());
     SmallVector<Value> sums(initial);
-    auto load = [&](Value tile, const Places &places, int64_t i, int64_t step, bool transposed) {
-      auto [base, number] = places.at(i, step);
-      return e.loadMatrices(e.sharedAt(e.sharedAt(tile, base), number), transposed);
-    };
     for (int64_t step = 0; step < steps; ++step) {
       SmallVector<SmallVector<Value>> rows;
       for (int64_t i = 0; i < tilesA; ++i)
-        rows.push_back(load(stage, placesA, i, step, transposedA));
+        rows.push_back(fragmentsA.load(e, stage, i, step));
       for (int64_t j = 0; j < tilesB; ++j) {
-        SmallVector<Value> columns = load(stageB, placesB, j, step, transposedB);
+        SmallVector<Value> columns = fragmentsB.load(e, stageB, j, step);
         for (int64_t i = 0; i < tilesA; ++i)
           for (int64_t half = 0; half < 2; ++half) {
             auto place = MutableArrayRef(sums).slice(((i * tilesB + j) * 2 + half) * 4, 4);

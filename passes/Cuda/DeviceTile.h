@@ -16,15 +16,17 @@
 namespace descent {
 
 /// How the lines of one operand lie in shared memory: `lines` lines of `chunks` chunks of 16 bytes,
-/// both known. Chunk c of line l stands at chunk c ^ ((l >> shift) mod `swizzled`) of its line, so
-/// that the lines which a warp reads one chunk of at a time differ in banks.
+/// both known. Chunk c of line l stands at chunk c ^ turn(l) of its line, so that the lines which a
+/// warp reads one chunk of at a time differ in banks.
 struct TileLayout {
   int64_t lines = 0, chunks = 0, chunkElements = 0;
-  int64_t shift = 0, swizzled = 1;
+  int64_t shift = 0, swizzled = 1, factor = 1;
 
   static TileLayout of(const DeviceTilePlan &plan, const TileSource &source, int64_t extent);
   int64_t lineBytes() const { return 16 * chunks; }
   int64_t bytes() const { return lines * lineBytes(); }
+  /// factor * ((line >> shift) mod swizzled)
+  Index turn(TileOps &e, Index line) const;
   Index chunkAt(TileOps &e, Index line, Index chunk) const;
 };
 

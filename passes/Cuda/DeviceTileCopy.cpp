@@ -29,6 +29,12 @@ TileLayout TileLayout::of(const DeviceTilePlan &plan, const TileSource &source, 
     layout.swizzled = source.depthRuns ? std::min<int64_t>(layout.chunks, 8) : 1;
     return layout;
   }
+  if (plan.math == TileMath::Tf32 && !source.depthRuns) {
+    // Fragments are read word by word, eight neighbours of four lines in a row.
+    layout.swizzled = 4;
+    layout.factor = 2;
+    return layout;
+  }
   // ldmatrix reads one chunk of eight lines in a row. Lines of fewer than eight chunks reach
   // different banks by themselves, as many as go into 128 bytes.
   layout.swizzled = std::min<int64_t>(layout.chunks, 8);
@@ -36,9 +42,12 @@ TileLayout TileLayout::of(const DeviceTilePlan &plan, const TileSource &source, 
   return layout;
 }
 
+Index TileLayout::turn(TileOps &e, Index line) const {
+  return e.mul(e.rem(e.div(line, int64_t(1) << shift), swizzled), factor);
+}
+
 Index TileLayout::chunkAt(TileOps &e, Index line, Index chunk) const {
-  Index place = e.bitXor(chunk, e.rem(e.div(line, int64_t(1) << shift), swizzled));
-  return e.add(e.mul(line, lineBytes()), e.mul(place, 16));
+  return e.add(e.mul(line, lineBytes()), e.mul(e.bitXor(chunk, turn(e, line)), 16));
 }
 
 bool TileCopy::isAsync(const DeviceTilePlan &plan, const TileSource &source) {

@@ -126,17 +126,19 @@ SmallVector<Value> TileOps::loadMatrices(Value pointer, bool transposed) {
 }
 
 SmallVector<Value> TileOps::multiply(Type element, ValueRange a, ValueRange b, ValueRange sums) {
-  auto type = element.isBF16() ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
+  auto type = element.isBF16()  ? NVVM::MMATypes::bf16
+              : element.isF16() ? NVVM::MMATypes::f16
+                                : NVVM::MMATypes::tf32;
   SmallVector<Value> left(a), right(b);
-  if (!element.isBF16()) // The op wants halves, and reads bf16 as integers.
+  if (element.isF16()) // The op wants halves, and reads the others as integers.
     for (SmallVector<Value> *fragment : {&left, &right})
       for (Value &part : *fragment)
         part = LLVM::BitcastOp::create(builder, loc, VectorType::get({2}, element), part);
   Type f32 = builder.getF32Type();
   Type four = LLVM::LLVMStructType::getLiteral(builder.getContext(), {f32, f32, f32, f32});
   Value product = NVVM::MmaOp::create(
-      builder, loc, four, left, right, sums, ArrayRef<int64_t>{16, 8, 16}, std::nullopt,
-      std::nullopt, std::array<NVVM::MMATypes, 2>{type, type},
+      builder, loc, four, left, right, sums, ArrayRef<int64_t>{16, 8, element.isF32() ? 8 : 16},
+      std::nullopt, std::nullopt, std::array<NVVM::MMATypes, 2>{type, type},
       std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row, NVVM::MMALayout::col});
   SmallVector<Value> parts;
   for (int64_t i = 0; i < 4; ++i)

@@ -20,18 +20,21 @@ using namespace mlir;
 
 namespace descent {
 
-TileMath tileMathFor(Type a, Type b) {
+TileMath tileMathFor(Type a, Type b, bool rounded) {
   auto fits = [&](auto holds) { return holds(a) && holds(b); };
   if (fits([](Type type) { return type.isF16() || nn::isF8(type); }))
     return TileMath::F16;
   if (fits([](Type type) { return fitsBf16(type); }))
     return TileMath::Bf16;
+  if (rounded && a.isF32() && b.isF32())
+    return TileMath::Tf32;
   return TileMath::Floats;
 }
 
 Type DeviceTilePlan::element(MLIRContext *context) const {
   switch (math) {
   case TileMath::Floats:
+  case TileMath::Tf32:
     return Float32Type::get(context);
   case TileMath::Bf16:
     return BFloat16Type::get(context);
@@ -39,6 +42,20 @@ Type DeviceTilePlan::element(MLIRContext *context) const {
     return Float16Type::get(context);
   }
   return {};
+}
+
+void DeviceTilePlan::useShared(const CudaTarget &cuda) {
+  auto blocks = [&](int64_t count) {
+    DeviceTilePlan plan = *this;
+    plan.stages = count;
+    if (plan.sharedBytes() > cuda.sharedPerBlock)
+      return int64_t(0);
+    return std::min<int64_t>(
+        cuda.sharedPerMultiprocessor / (plan.sharedBytes() + cuda.sharedReserved), 512 / threads());
+  };
+  constexpr int64_t most = 4;
+  while (stages < std::min(most, splitSteps) && blocks(stages + 1) >= blocks(stages))
+    ++stages;
 }
 
 namespace {
@@ -65,6 +82,20 @@ ArrayRef<TileShape> shapesFor(TileMath math) {
   return tensorShapes;
 }
 
+/// The least and the greatest depth of a step: one multiplication, and 128 bytes of a line.
+std::pair<int64_t, int64_t> depthsFor(TileMath math) {
+  switch (math) {
+  case TileMath::Floats:
+    return {4, 32};
+  case TileMath::Tf32:
+    return {8, 32};
+  case TileMath::Bf16:
+  case TileMath::F16:
+    return {16, 64};
+  }
+  return {};
+}
+
 /// Steps of k, cut into about `splits` parts.
 void cut(DeviceTilePlan &plan, int64_t steps, int64_t splits) {
   plan.splitSteps = llvm::divideCeil(steps, std::min(splits, steps));
@@ -81,8 +112,8 @@ constexpr int64_t leastSplit = 256;
 DeviceTilePlan planDeviceTile(TileMath math, const ProductSizes &sizes) {
   DeviceTilePlan best;
   double leastTime = 0;
-  // A depth beyond k would multiply zeros. Below one chunk of 16 bytes there is none.
-  int64_t most = math == TileMath::Floats ? 32 : 64, least = math == TileMath::Floats ? 4 : 16;
+  // A depth beyond k would multiply zeros.
+  auto [least, most] = depthsFor(math);
   int64_t depth =
       std::clamp<int64_t>(static_cast<int64_t>(llvm::PowerOf2Ceil(sizes.k)), least, most);
   int64_t steps = llvm::divideCeil(sizes.k, depth);
@@ -106,7 +137,7 @@ DeviceTilePlan planDeviceTile(TileMath math, const ProductSizes &sizes) {
 llvm::Expected<DeviceTilePlan> wantedDeviceTile(TileMath math, const ProductSizes &sizes,
                                                 ArrayRef<int64_t> wanted) {
   std::string known;
-  int64_t most = math == TileMath::Floats ? 32 : 64, least = math == TileMath::Floats ? 4 : 16;
+  auto [least, most] = depthsFor(math);
   for (const TileShape &shape : shapesFor(math)) {
     known += " " + std::to_string(shape.rows) + "x" + std::to_string(shape.columns);
     if (wanted.size() != 5 || wanted[0] != shape.rows || wanted[1] != shape.columns)

@@ -4,6 +4,7 @@
 #define DESCENT_PASSES_CUDA_DEVICETILEPLAN_H
 
 #include "mlir/IR/BuiltinTypes.h"
+#include "passes/Cuda/CudaTarget.h"
 #include "llvm/Support/Error.h"
 
 namespace descent {
@@ -13,6 +14,7 @@ enum class TileMath {
   Floats, ///< f32 by fused multiply-adds of the threads
   Bf16,   ///< bf16 by tensor cores
   F16,    ///< f16 by tensor cores
+  Tf32,   ///< f32 by tensor cores, of operands rounded to tf32 before
 };
 
 /// How operands of these types are multiplied, without rounding any of their values: f8 is both
@@ -37,11 +39,16 @@ struct DeviceTilePlan {
     int64_t parts = (rows / partRows) * (columns / partColumns);
     return math == TileMath::Floats ? parts : 32 * parts;
   }
-  int64_t elementBytes() const { return math == TileMath::Floats ? 4 : 2; }
+  int64_t elementBytes() const {
+    return math == TileMath::Floats || math == TileMath::Tf32 ? 4 : 2;
+  }
   mlir::Type element(mlir::MLIRContext *context) const;
   int64_t stageBytes() const { return (rows + columns) * depth * elementBytes(); }
   /// Dynamic shared memory: the stages, and after them the sums on their way to the epilogue.
   int64_t sharedBytes() const { return std::max(stages * stageBytes(), rows * columns * 4); }
+  /// As many stages as the chip has shared memory for without running fewer blocks of 512 threads
+  /// in all. How far ahead copies run changes no bit.
+  void useShared(const CudaTarget &cuda);
 };
 
 /// On a product: the tile to take whatever the model says, as array<i64: rows, columns, depth,

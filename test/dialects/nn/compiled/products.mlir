@@ -1,6 +1,7 @@
 // Matrix products, convolutions, pooling, lookups and attention in generated code against the interpreter: sizes around the register tile (6 or 12 rows, two
 // vectors of columns) and its edges, vectors, one row, one column, and a depth of one.
 // RUN: descent-run --compiled --tolerance=2e-5 %s
+// RUN: descent-run --compiled --target=cuda-emulated --tolerance=2e-5 %s
 
 func.func @matmul_one(%a: tensor<1x1xf32>, %b: tensor<1x1xf32>) -> tensor<1x1xf32> {
   %y = nn.matmul %a, %b : tensor<1x1xf32>, tensor<1x1xf32>
