@@ -271,7 +271,8 @@ LogicalResult ContractionEmitter::emit(const CudaTarget &cuda) {
   auto compute = kernel->getAttrOfType<StringAttr>(fusion::computeAttrName);
   TileMath math = tileMathFor(operandElement(0), operandElement(1),
                               /*rounded=*/compute && compute.getValue() == "tf32");
-  if (auto wanted = body.product->getAttrOfType<DenseI64ArrayAttr>(tileAttrName)) {
+  auto wanted = body.product->getAttrOfType<DenseI64ArrayAttr>(fusion::tileAttrName);
+  if (wanted && !wanted.empty()) {
     llvm::Expected<DeviceTilePlan> chosen = wantedDeviceTile(math, sizes, wanted);
     if (!chosen)
       return body.product->emitOpError() << llvm::toString(chosen.takeError());

@@ -14,6 +14,7 @@
 #include "passes/Cuda/DeviceTilePlan.h"
 #include "dialects/NN/NN.h"
 #include "passes/Codegen/StoredFloats.h"
+#include "passes/Fusion/LibraryForm.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -152,7 +153,7 @@ llvm::Expected<DeviceTilePlan> wantedDeviceTile(TileMath math, const ProductSize
     return plan;
   }
   return llvm::createStringError(
-      llvm::Twine(tileAttrName) +
+      llvm::Twine(fusion::tileAttrName) +
       " is [rows, columns, depth, stages, splits]: rows x columns one of" + known +
       ", a depth that is a power of two from " + llvm::Twine(least) + " to " + llvm::Twine(most) +
       ", 2 to 4 stages, at least one split");

@@ -18,8 +18,9 @@ enum class TileMath {
 };
 
 /// How operands of these types are multiplied, without rounding any of their values: f8 is both
-/// bf16 and f16, and where nothing narrow holds both operands they become f32.
-TileMath tileMathFor(mlir::Type a, mlir::Type b);
+/// bf16 and f16, and where nothing narrow holds both operands they become f32. `rounded` says that
+/// f32 operands were rounded to tf32.
+TileMath tileMathFor(mlir::Type a, mlir::Type b, bool rounded);
 
 struct ProductSizes {
   int64_t batch = 1, m = 0, n = 0, k = 0;
@@ -51,15 +52,11 @@ struct DeviceTilePlan {
   void useShared(const CudaTarget &cuda);
 };
 
-/// On a product: the tile to take whatever the model says, as array<i64: rows, columns, depth,
-/// stages, splits>. For experiments and tests; it stays with the op on its way to the kernel.
-inline constexpr llvm::StringLiteral tileAttrName = "descent.tile";
-
 /// The plan of least predicted time. A function of the sizes alone, never of the chip: where k is
 /// cut decides the order of a sum, and so its bits.
 DeviceTilePlan planDeviceTile(TileMath math, const ProductSizes &sizes);
 
-/// The plan that tileAttrName asks for, or an error that says which there are.
+/// The plan that fusion::tileAttrName asks for, or an error that says which there are.
 llvm::Expected<DeviceTilePlan> wantedDeviceTile(TileMath math, const ProductSizes &sizes,
                                                 llvm::ArrayRef<int64_t> wanted);
 

@@ -249,6 +249,8 @@ LogicalResult Emission::emit() {
 
 static std::string refusalOf(exec::KernelOp kernel, LibraryForm form, const CudaTarget &cuda) {
   nn::MatmulOp product = form.product;
+  if (product->hasAttr(fusion::tileAttrName))
+    return "asks for a tile of generated code";
   Type a = elementOf(product.getA()), b = elementOf(product.getB()), d = elementOf(form.value);
   Contraction shape = product.getContraction();
   if (form.accumulated) {

@@ -176,15 +176,21 @@ void computeIn(exec::FusionOp reader, Value read, Operation *derivative, Value i
 } // namespace
 
 bool fusion::isLibraryProduct(exec::FusionOp fusion) {
-  return llvm::any_of(fusion.getBody().front(), llvm::IsaPred<nn::MatmulOp>);
+  return llvm::any_of(fusion.getBody().front(), [](Operation &op) {
+    return isa<nn::MatmulOp>(op) && !op.hasAttr(tileAttrName);
+  });
 }
 
 void fusion::markLibraryProducts(Block &block) {
   MLIRContext *context = block.getParentOp()->getContext();
   for (auto fusion : block.getOps<exec::FusionOp>())
-    for (auto product : fusion.getBody().front().getOps<nn::MatmulOp>()) {
-      fusion->setAttr(libraryAttrName, UnitAttr::get(context));
-      bool rounded = llvm::all_of(product->getOperands(), [&](Value operand) {
+    for (Operation &product : fusion.getBody().front()) {
+      if (fusionClass(&product) != FusionClass::Contraction)
+        continue;
+      // Convolutions have code of our own, which knows the same two ways to multiply.
+      if (isLibraryProduct(fusion))
+        fusion->setAttr(libraryAttrName, UnitAttr::get(context));
+      bool rounded = llvm::all_of(product.getOperands(), [&](Value operand) {
         auto argument = dyn_cast<BlockArgument>(operand);
         return argument && isRounded(fusion.getInputs()[argument.getArgNumber()]);
       });

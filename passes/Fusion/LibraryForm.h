@@ -27,6 +27,11 @@ namespace descent::fusion {
 /// a product on tensor cores has the same sums.
 inline constexpr llvm::StringLiteral computeAttrName = "compute";
 
+/// On a product: it is not for a library, and has the tile array<i64: rows, columns, depth, stages,
+/// splits> in generated code for a device, or, where the array is empty, the one that is planned
+/// there. For experiments and tests; it stays with the op on its way to the kernel.
+inline constexpr llvm::StringLiteral tileAttrName = "descent.tile";
+
 struct LibraryForm {
   enum class Activation { None, Relu, Gelu, GeluGradient };
 

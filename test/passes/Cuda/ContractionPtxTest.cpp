@@ -30,11 +30,13 @@ struct Case {
   std::vector<std::string> has, hasNot;
 };
 
-std::string gemm(StringRef name, StringRef a, StringRef b, StringRef y, StringRef attributes) {
+std::string gemm(StringRef name, StringRef a, StringRef b, StringRef y, StringRef attributes,
+                 StringRef kernelAttributes = "") {
   auto tensor = [](StringRef type) { return "tensor<" + type.str() + ">"; };
   return "exec.kernel @" + name.str() + " \"gemm\" (%a: " + tensor(a) + ", %b: " + tensor(b) +
-         ") -> " + tensor(y) + " {\n  %y = nn.matmul %a, %b {" + attributes.str() +
-         "} : " + tensor(a) + ", " + tensor(b) + "\n  exec.yield %y : " + tensor(y) + "\n}\n";
+         ") -> " + tensor(y) + kernelAttributes.str() + " {\n  %y = nn.matmul %a, %b {" +
+         attributes.str() + "} : " + tensor(a) + ", " + tensor(b) +
+         "\n  exec.yield %y : " + tensor(y) + "\n}\n";
 }
 
 // Chips with arithmetic on pairs of f32 keep pairs in 64-bit registers.
@@ -45,6 +47,8 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   std::vector<std::string> tensors = {copies16, "ldmatrix.sync.aligned.m8n8.x4",
                                       "mma.sync.aligned.m16n8k16", stores16},
+                           rounded = {copies16, "mma.sync.aligned.m16n8k8.row.col.f32.tf32",
+                                      stores16},
                            floats = {copies16, loads16, multiplies, stores16};
   struct Order {
     const char *name, *a, *b, *attributes;
@@ -54,7 +58,8 @@ std::vector<Case> cases() {
                                                   "32, 128, 32", "32, 32, 32"}),
         std::pair("bf16", std::vector<std::string>{"128, 128, 64", "64, 64, 64", "128, 32, 64",
                                                    "32, 128, 64", "32, 32, 64"}),
-        std::pair("f16", std::vector<std::string>{"128, 128, 64"})})
+        std::pair("f16", std::vector<std::string>{"128, 128, 64"}),
+        std::pair("tf32", std::vector<std::string>{"128, 128, 32", "64, 64, 32", "32, 32, 32"})})
     for (const std::string &tile : tiles)
       for (Order order : {Order{"nn", "512x256x", "256x512x", ""},
                           Order{"nt", "512x256x", "512x256x", ", transpose_b"},
@@ -63,12 +68,15 @@ std::vector<Case> cases() {
         std::string name = "gemm_" + std::string(type) + "_" + order.name + "_" +
                            tile.substr(0, tile.find(',')) + "x" +
                            std::to_string(std::stoi(tile.substr(tile.find(',') + 1)));
-        bool narrow = std::string(type) != "f32";
+        bool tf32 = std::string(type) == "tf32";
+        std::string element = tf32 ? "f32" : type;
         all.push_back({name,
-                       gemm(name, std::string(order.a) + type, std::string(order.b) + type,
-                            std::string("512x512x") + type,
-                            "descent.tile = array<i64: " + tile + ", 2, 1>" + order.attributes),
-                       narrow ? tensors : floats,
+                       gemm(name, order.a + element, order.b + element, "512x512x" + element,
+                            "descent.tile = array<i64: " + tile + ", 2, 1>" + order.attributes,
+                            tf32 ? " attributes {compute = \"tf32\"}" : ""),
+                       tf32               ? rounded
+                       : element == "f32" ? floats
+                                          : tensors,
                        {}});
       }
   all.push_back(
@@ -77,18 +85,26 @@ std::vector<Case> cases() {
             "transpose_b, result_type = f32, descent.tile = array<i64: 128, 128, 64, 2, 1>"),
        {"ld.global.nc.v2", "st.shared.v(4.b32|2.b64)", "mma.sync.aligned.m16n8k16", stores16},
        {}});
-  all.push_back({"gemm_odd",
-                 gemm("gemm_odd", "301x77xbf16", "77x53xbf16", "301x53xbf16", ""),
-                 {"mma.sync.aligned.m16n8k16", "st.shared.v(4.b32|2.b64)"},
-                 {copies16}});
-  all.push_back({"gemm_cut",
-                 gemm("gemm_cut", "64x8192xf32", "8192x64xf32", "64x64xf32", ""),
-                 {"gemm_cut_part", "gemm_cut_sum", copies16, stores16},
-                 {"atom."}});
+  all.push_back(
+      {"gemm_odd",
+       gemm("gemm_odd", "301x77xbf16", "77x53xbf16", "301x53xbf16", "descent.tile = array<i64>"),
+       {"mma.sync.aligned.m16n8k16", "st.shared.v(4.b32|2.b64)"},
+       {copies16}});
+  all.push_back(
+      {"gemm_cut",
+       gemm("gemm_cut", "64x8192xf32", "8192x64xf32", "64x64xf32", "descent.tile = array<i64>"),
+       {"gemm_cut_part", "gemm_cut_sum", copies16, stores16},
+       {"atom."}});
+  // An operand of 2^32 elements.
+  all.push_back({"gemm_large",
+                 gemm("gemm_large", "131072x32768xbf16", "32768x64xbf16", "131072x64xbf16",
+                      "descent.tile = array<i64>"),
+                 {copies16, "cp.async.wait_group"},
+                 {}});
   all.push_back({"gemm_epilogue",
                  R"(
 exec.kernel @gemm_epilogue "gemm" (%a: tensor<4096x768xbf16>, %b: tensor<768x3072xbf16>, %c: tensor<3072xbf16>, %r: tensor<4096x3072xbf16>) -> (tensor<4096x3072xbf16>, tensor<4096x3072xbf16>) {
-  %0 = nn.matmul %a, %b : tensor<4096x768xbf16>, tensor<768x3072xbf16>
+  %0 = nn.matmul %a, %b {descent.tile = array<i64>} : tensor<4096x768xbf16>, tensor<768x3072xbf16>
   %1 = nn.add %0, %c : tensor<4096x3072xbf16>, tensor<3072xbf16>
   %2 = nn.gelu %1 tanh : tensor<4096x3072xbf16>
   %3 = nn.add %2, %r : tensor<4096x3072xbf16>, tensor<4096x3072xbf16>

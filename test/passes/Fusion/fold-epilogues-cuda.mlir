@@ -124,6 +124,22 @@ func.func @tf32(%x: tensor<32x16xf32>, %w: tensor<16x24xf32>) -> (tensor<32x24xf
   return %2, %3 : tensor<32x24xf32>, tensor<32x24xf32>
 }
 
+// Convolutions too, which are not the library's; nor is a product that asks for a tile, and it keeps whatever epilogue it can have.
+// CHECK-LABEL: func.func @generated
+// CHECK: exec.fusion "conv"({{.*}}) : {{.*}} attributes {compute = "tf32"}
+// CHECK: exec.fusion "gemm"({{.*}}) : (tensor<32x16xf32>, tensor<16x24xf32>) -> tensor<32x24xf32> {{[{]$}}
+// CHECK: nn.sigmoid
+// CHECK: return
+func.func @generated(%x: tensor<32x16xf32>, %w: tensor<16x24xf32>, %i: tensor<1x4x4x4xf32>, %k: tensor<1x1x4x8xf32>)
+    -> (tensor<32x24xf32>, tensor<1x4x4x8xf32>) {
+  %0 = nn.round_tf32 %i : tensor<1x4x4x4xf32>
+  %1 = nn.round_tf32 %k : tensor<1x1x4x8xf32>
+  %2 = nn.conv2d %0, %1 strides [1, 1] padding [0, 0, 0, 0] dilations [1, 1] : tensor<1x4x4x4xf32>, tensor<1x1x4x8xf32>
+  %3 = nn.matmul %x, %w {descent.tile = array<i64>} : tensor<32x16xf32>, tensor<16x24xf32>
+  %4 = nn.sigmoid %3 : tensor<32x24xf32>
+  return %4, %2 : tensor<32x24xf32>, tensor<1x4x4x8xf32>
+}
+
 // Products of eight bits: the scale, a bias and the cast; no activation.
 // CHECK-LABEL: func.func @eight
 // CHECK: exec.fusion "gemm"({{.*}}) : {{.*}} -> tensor<32x32xbf16> attributes {library}
