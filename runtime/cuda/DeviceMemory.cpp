@@ -11,8 +11,11 @@
 using namespace descent;
 using namespace descent::cuda;
 
+/// Workspace and staging begin at multiples of 256, as cuBLASLt and copies like it.
+static uint64_t aligned(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
+
 uint64_t cuda::deviceBytes(const descent_memory &memory) {
-  return memory.arena + memory.device_workspace + memory.device_staging;
+  return aligned(memory.arena) + aligned(memory.device_workspace) + memory.device_staging;
 }
 
 static std::string sizeText(uint64_t bytes) { return formatBytes(bytes).text; }
@@ -51,8 +54,8 @@ void DeviceBlock::checkFree(const Device &device, const descent_program &program
 }
 
 DeviceBlock::DeviceBlock(const Device &device, const descent_program &program)
-    : device(device), workspaceStart(program.memory.arena),
-      stagingStart(workspaceStart + program.memory.device_workspace),
+    : device(device), workspaceStart(aligned(program.memory.arena)),
+      stagingStart(workspaceStart + aligned(program.memory.device_workspace)),
       slotBytes(program.memory.device_staging / DESCENT_INPUT_SLOTS) {
   uint64_t bytes = std::max<uint64_t>(deviceBytes(program.memory), 1);
   CUresult result = device.driver().cuMemAlloc(&base, bytes);

@@ -12,7 +12,8 @@
 
 namespace descent::cuda {
 
-/// Bytes that a program takes of a device: the arena, the workspace of its kernels, staged inputs.
+/// Bytes that a program takes of a device: the arena, the workspace of its kernels, staged inputs,
+/// each from a multiple of 256 on.
 uint64_t deviceBytes(const descent_memory &memory);
 
 /// All memory of a program on a device, in one allocation: arena | workspace | staging.

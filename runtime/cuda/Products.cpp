@@ -29,6 +29,10 @@ static constexpr float clearlyFaster = 0.95f;
 
 static uint64_t aligned(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 
+/// Operands lie at multiples of this in the arena, and may lie at no multiple of more: members of
+/// slabs do. Algorithms ask for sixteen bytes at most.
+static constexpr uint64_t operandAlignment = 64;
+
 struct Products::Bound {
   ProductCall call;
   cublasLtMatmulAlgo_t algorithm;
@@ -75,8 +79,9 @@ public:
     ProductAddresses addresses;
     uint64_t next = 0;
     forEachPlace(product, [&](const descent_place &place, CUdeviceptr ProductAddresses::*field) {
-      addresses.*field = base() + next + place.offset % 256;
-      next += aligned(place.offset % 256 + place.bytes);
+      uint64_t start = operandAlignment + place.offset % operandAlignment;
+      addresses.*field = base() + next + start;
+      next += aligned(start + place.bytes);
     });
     workspace = memory ? memory + next : 0;
     return addresses;
@@ -84,7 +89,7 @@ public:
   static uint64_t bytesFor(const descent_product &product) {
     uint64_t bytes = 0;
     forEachPlace(product, [&](const descent_place &place, CUdeviceptr ProductAddresses::*) {
-      bytes += aligned(place.offset % 256 + place.bytes);
+      bytes += aligned(operandAlignment + place.offset % operandAlignment + place.bytes);
     });
     return bytes;
   }
@@ -171,7 +176,7 @@ std::string Products::keyOf(const descent_product &p) const {
       p.ldb, p.ldd, p.ld_aux, p.stride_a, p.stride_b, p.stride_d, p.transpose_a ? 'T' : 'N',
       p.transpose_b ? 'T' : 'N', p.compute, p.epilogue, p.accumulate, workspaceLimit(p));
   forEachPlace(p, [&](const descent_place &place, CUdeviceptr ProductAddresses::*) {
-    key += fmt::format(" {}@{}", place.dtype, place.offset % 256);
+    key += fmt::format(" {}@{}", place.dtype, place.offset % operandAlignment);
   });
   return key;
 }
@@ -308,10 +313,10 @@ size_t Products::bind(const descent_product &product, const CUdeviceptr *operand
   forEachPlace(product, [&](const descent_place &place, CUdeviceptr ProductAddresses::*field) {
     CUdeviceptr base = place.operand == DESCENT_WORKSPACE ? workspace : operands[place.operand];
     // Algorithms were chosen for places in operands that are aligned so.
-    if (base % 256)
+    if (base % operandAlignment)
       throw Error(fmt::format("an operand of the matrix product {} lies at 0x{:x}, which is no "
-                              "multiple of 256: the plan is broken",
-                              describe(product), base));
+                              "multiple of {}: the plan is broken",
+                              describe(product), base, operandAlignment));
     addresses.*field = base + place.offset;
   });
   bounds.push_back(std::unique_ptr<Bound>(

@@ -341,8 +341,10 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned gridX, unsigned gridY, unsig
   ModuleObject *module = function.module;
   task->run = [request, module](Execution &execution) {
     // The same code may be loaded on another device, where its variables have other addresses.
+    // Those of shared memory are the code's own, and constants.
     for (uint32_t i = 0; i < module->code->variable_count; ++i)
-      *module->code->variables[i].address = module->addresses[i];
+      if (!module->code->variables[i].shared)
+        *module->code->variables[i].address = module->addresses[i];
     ++state().launches;
     Device &engine = execution.device.engine;
     std::optional<Fault> fault = engine.launch(*request);
