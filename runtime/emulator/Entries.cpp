@@ -56,14 +56,22 @@ void descent_emulate_yield(uint64_t *, const Site *site) {
 void descent_emulate_exit(uint64_t *, const Site *) { block().exitThread(); }
 void descent_emulate_trap(uint64_t *, const Site *site) { block().trap(site); }
 
+// LLVM's code generator calls these by name where the host has no instruction. Not every libgcc has
+// them, and a program that was linked finds no table of symbols.
+#define CODEGEN(name) __asm__(name) __attribute__((weak))
+float truncateToBrain(float value) CODEGEN("__truncsfbf2");
+float truncateDoubleToBrain(double value) CODEGEN("__truncdfbf2");
+float truncateToHalf(float value) CODEGEN("__truncsfhf2");
+float truncateDoubleToHalf(double value) CODEGEN("__truncdfhf2");
+float extendHalf(float bits) CODEGEN("__extendhfsf2");
+#undef CODEGEN
+
 static float narrowInRegister(double value, bool half) { return floatOf(toNarrow(value, half)); }
-static float truncateToBrain(float value) { return narrowInRegister(value, false); }
-static float truncateDoubleToBrain(double value) { return narrowInRegister(value, false); }
-static float truncateToHalf(float value) { return narrowInRegister(value, true); }
-static float truncateDoubleToHalf(double value) { return narrowInRegister(value, true); }
-static float extendHalf(float bits) {
-  return fromNarrow(static_cast<uint16_t>(bitsOf(bits)), true);
-}
+float truncateToBrain(float value) { return narrowInRegister(value, false); }
+float truncateDoubleToBrain(double value) { return narrowInRegister(value, false); }
+float truncateToHalf(float value) { return narrowInRegister(value, true); }
+float truncateDoubleToHalf(double value) { return narrowInRegister(value, true); }
+float extendHalf(float bits) { return fromNarrow(static_cast<uint16_t>(bitsOf(bits)), true); }
 
 static int32_t nvvmReflect(const char *) { return 0; }
 static float nvRsqrt(float x) { return static_cast<float>(1.0 / std::sqrt(double(x))); }
