@@ -1,6 +1,7 @@
 // Reductions in generated code against the interpreter: rows, columns, middle axes, everything; lengths that no vector and no block divides, and one of
 // a single element. Sums of more than 16384 elements are cut into blocks.
 // RUN: descent-run --compiled --tolerance=2e-5 %s
+// RUN: descent-run --compiled --tolerance=2e-5 --target=cuda-emulated %s
 
 func.func @sum_last(%x: tensor<7x131xf32>) -> tensor<7xf32> {
   %y = nn.reduce_sum %x [1] : tensor<7x131xf32>

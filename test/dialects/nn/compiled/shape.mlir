@@ -1,6 +1,7 @@
 // Shape ops in generated code against the interpreter: transposes around the 8 x 8 block that registers transpose, slices with strides, pads between
 // elements, concats of unequal parts, literals of several values and of every type.
 // RUN: descent-run --compiled %s
+// RUN: descent-run --compiled --target=cuda-emulated %s
 
 func.func @transpose(%x: tensor<13x19xf32>) -> tensor<19x13xf32> {
   %y = nn.transpose %x [1, 0] : tensor<13x19xf32>
