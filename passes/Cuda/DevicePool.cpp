@@ -151,7 +151,10 @@ void DevicePool::emitForward() {
 }
 
 void DevicePool::emitGradient() {
-  gpu::GPUFuncOp function = device.function("", device.operands(), {threads});
+  // With no wish ptxas squeezes it into the 32 registers that would fill a multiprocessor, and
+  // spills on some chips.
+  gpu::GPUFuncOp function =
+      device.function("", device.operands(), {threads}, /*blocksPerMultiprocessor=*/5);
   b.setInsertionPointToStart(&function.getBody().front());
   Value dy = lanes.flat(function.getArgument(0)), x = lanes.flat(function.getArgument(1)),
         dx = lanes.flat(function.getArgument(2));
