@@ -11,4 +11,10 @@ quiet() { "$@" >quiet.log 2>&1 || { cat quiet.log >&2; fail "$*"; }; }
 field() { grep -oE "\"$2\": *[-0-9.e+]+" "$1" | tail -1 | grep -oE '[-0-9.e+]+$'; }
 # check EXPRESSION: arithmetic on decimals, by awk.
 check() { awk "BEGIN { exit !($1) }" || fail "$1"; }
+# $DESCENT_TEST_TARGET: what programs are compiled for, where it is not this CPU. An emulated device runs thread by thread: its models are smaller.
+gpt_size="--layers 2 --heads 2 --width 32 --sequence 32" gpt_steps=10
+if [ -n "${DESCENT_TEST_TARGET:-}" ]; then
+  gpt_size="--layers 2 --heads 2 --width 32 --sequence 16 --batch 2" gpt_steps=3
+  descent() { if [ "$1" = compile ]; then command descent "$@" --target "$DESCENT_TEST_TARGET"; else command descent "$@"; fi; }
+fi
 text() { cat /usr/share/common-licenses/GPL-3; }

@@ -2,9 +2,9 @@
 # A power of two as loss scale changes no bit of bf16 training, nor does the number of threads; fp32 and bf16 differ, so the comparison can fail.
 . "$(dirname "$0")/common.sh"
 text >corpus.txt
-quiet descent new gpt gpt --layers 2 --heads 2 --width 32 --sequence 32
+quiet descent new gpt gpt $gpt_size
 make() { quiet descent compile gpt -o "$1" "${@:2}"; }
-run() { quiet "./$1" --data corpus.txt --seed 3 --steps 10 --out "run-$1" --overwrite --export "$1.safetensors" "${@:2}"; }
+run() { quiet "./$1" --data corpus.txt --seed 3 --steps $gpt_steps --out "run-$1" --overwrite --export "$1.safetensors" "${@:2}"; }
 make fp32
 make none --set precision.compute=bf16
 make one --set precision.compute=bf16 --set precision.loss_scale=1

@@ -3,7 +3,7 @@
 # is counted. 5 steps with a skip inside are 3, a resume, and 2.
 . "$(dirname "$0")/common.sh"
 text >corpus.txt
-quiet descent new gpt gpt --layers 2 --heads 2 --width 32 --sequence 32
+quiet descent new gpt gpt $gpt_size
 quiet descent compile gpt -o train --set precision.compute=fp16
 run() { quiet ./train --data corpus.txt --seed 3 --threads 2 --out "$1" --export "$1.safetensors" "${@:2}"; }
 newest() { ls "$1"/checkpoints/*.safetensors | tail -1; }
