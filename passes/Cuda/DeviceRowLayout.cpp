@@ -149,9 +149,12 @@ static void chooseTeam(DeviceRowLayout &layout, const RowGraph &graph,
       layout.team *= 2;
   }
   layout.perThread = llvm::divideCeil(layout.chunks, layout.team);
-  constexpr int64_t severalTeams = 128;
-  layout.block = std::max(
-      layout.team, std::min<int64_t>(severalTeams, llvm::alignTo(schedule.rows * layout.team, 32)));
+  // What is no more than a warp shares a block with others, as far as there are others.
+  constexpr int64_t sharedBlock = 128;
+  layout.block =
+      layout.team > 32
+          ? layout.team
+          : std::min<int64_t>(sharedBlock, llvm::alignTo(schedule.rows * layout.team, 32));
   layout.grid = llvm::divideCeil(schedule.rows, layout.rowsPerBlock());
 }
 

@@ -294,6 +294,8 @@ Value DeviceRows::butterfly(Operation *combiner, Value value, int64_t width) {
 
 void DeviceRows::reduceTeam(unsigned stageNumber, ArrayRef<Value> accumulators) {
   RowStage &stage = schedule.stages[stageNumber];
+  if (stage.reductions.empty())
+    return;
   SmallVector<Value> totals;
   for (auto [reduction, accumulator] : llvm::zip_equal(stage.reductions, accumulators))
     totals.push_back(butterfly(reduction->combiner,

@@ -170,7 +170,9 @@ std::pair<Value, Value> splitLog2(Floats &f, Value magnitude) {
   // |e| is 0 or above |first|, so the sum's error is exact.
   Value high = f.add(e, first);
   Value low = f.add(f.add(f.sub(e, high), first), second);
-  return {high, low};
+  // The tail is far above a unit in high's last place.
+  Value total = f.add(high, low);
+  return {total, f.sub(low, f.sub(total, high))};
 }
 
 Value expandPow(Floats &f, math::PowFOp op) {

@@ -1,6 +1,7 @@
 // Elementwise ops and their gradients in generated code against the interpreter, at sizes that no vector divides: one element, one less and one more than a
 // vector of 16, several tasks with a rest. Ranges keep clear of the edges of the domains.
 // RUN: descent-run --compiled %s
+// RUN: descent-run --compiled --target=cuda-emulated %s
 
 func.func @neg(%x: tensor<1xf32>) -> tensor<1xf32> {
   %y = nn.neg %x : tensor<1xf32>

@@ -5,6 +5,8 @@
 // RUN: descent-run --compiled --tolerance=1.6e-2 --cpu=haswell %t/bf16.mlir
 // RUN: descent-run --compiled --tolerance=2e-3 %t/f16.mlir
 // RUN: descent-run --compiled --tolerance=2e-3 --cpu=haswell %t/f16.mlir
+// RUN: descent-run --compiled --tolerance=1.6e-2 --target=cuda-emulated %t/bf16.mlir
+// RUN: descent-run --compiled --tolerance=2e-3 --target=cuda-emulated %t/f16.mlir
 
 //--- bf16.mlir
 func.func @attention(%x: tensor<2x19x30xbf16>) -> tensor<2x19x10xbf16> {

@@ -1,6 +1,7 @@
 // Row ops in generated code against the interpreter: rows of one element, of one less and one more than a vector, of a prime number of elements, one
 // row and many, and axes that are not the last.
 // RUN: descent-run --compiled %s
+// RUN: descent-run --compiled --target=cuda-emulated %s
 
 func.func @softmax_one_element(%x: tensor<5x1xf32> {check.range = [-9.0, 9.0]}) -> tensor<5x1xf32> {
   %y = nn.softmax %x axis 1 : tensor<5x1xf32>

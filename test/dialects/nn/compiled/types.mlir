@@ -2,7 +2,9 @@
 // bf16 is its rounding, half a unit in the last of 8 bits.
 // RUN: split-file %s %t
 // RUN: descent-run --compiled %t/exact.mlir
+// RUN: descent-run --compiled --target=cuda-emulated %t/exact.mlir
 // RUN: descent-run --compiled --tolerance=4e-3 %t/narrow.mlir
+// RUN: descent-run --compiled --target=cuda-emulated --tolerance=4e-3 %t/narrow.mlir
 
 //--- exact.mlir
 func.func @integers(%a: tensor<5x19xi32> {check.range = [-70000.0, 70000.0]}, %b: tensor<19xi32> {check.range = [-70000.0, 70000.0]}) -> tensor<5x19xi32> {
