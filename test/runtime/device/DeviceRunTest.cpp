@@ -322,6 +322,52 @@ TEST_F(DeviceRun, RefusesDevicesThatAreNotThereOrDoNotFit) {
   EXPECT_NE(text.find("holds cubin sm_90, PTX sm_86; device 0, "), std::string::npos) << text;
 }
 
+namespace {
+
+/// What the driver below was last given to load.
+const void *loadedImage;
+
+cuda::CUresult refuseImage(cuda::CUmodule *, const void *image, unsigned options,
+                           cuda::CUjit_option *names, void **values) {
+  loadedImage = image;
+  for (unsigned i = 0; i < options; ++i)
+    if (names[i] == cuda::CU_JIT_ERROR_LOG_BUFFER)
+      std::strcpy(static_cast<char *>(values[i]), "ptxas fatal: line 7");
+  return cuda::CUDA_ERROR_INVALID_PTX;
+}
+
+} // namespace
+
+// Finished code of the chip's major version comes first, then the newest PTX that is no newer than
+// the chip; what the driver's compiler says is part of the message.
+TEST_F(DeviceRun, LoadsTheImageThatFitsBest) {
+  cuda::Driver driver = descent_emulated_driver;
+  driver.cuModuleLoadDataEx = refuseImage;
+  const cuda::Drivers drivers{&driver, descent_emulated_drivers.library, nullptr};
+  const descent_image images[] = {{DESCENT_IMAGE_CUBIN, 80, "cubin 80", 1},
+                                  {DESCENT_IMAGE_CUBIN, 86, "cubin 86", 1},
+                                  {DESCENT_IMAGE_CUBIN, 90, "cubin 90", 1},
+                                  {DESCENT_IMAGE_PTX, 80, "", 1},
+                                  {DESCENT_IMAGE_PTX, 90, "", 1}};
+  descent_device device = *deviceSpecimen.device;
+  device.emulated = nullptr;
+  device.images = images;
+  device.image_count = 5;
+  device.drivers = &drivers;
+  descent_program program = deviceSpecimen;
+  program.device = &device;
+  checkProgram(program);
+  for (auto [chip, expected] : {std::pair(80, 0), {86, 1}, {89, 1}, {90, 2}, {100, 4}}) {
+    DriverSettings settings;
+    settings.capability = chip;
+    resetDriver(settings);
+    std::string text = errorOf([&] { cuda::DeviceBackend(program, {}); });
+    EXPECT_EQ(loadedImage, images[expected].data) << chip;
+    EXPECT_NE(text.find("(the driver's log: ptxas fatal: line 7)"), std::string::npos) << text;
+    EXPECT_NE(text.find("CUDA_ERROR_INVALID_PTX"), std::string::npos) << text;
+  }
+}
+
 // One bad batch stops the run when steps behind it are under way: the books end with it, and the
 // search says that the weights are not those of the step.
 TEST_F(DeviceRun, AStopThatIsSeenLateEndsTheBooksAtItsStep) {
