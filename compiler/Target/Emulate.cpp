@@ -102,10 +102,14 @@ Expected<EmulatedCode> EmulatedCode::load(StringRef file, ArrayRef<EmulatorSymbo
   return load(std::move(context), std::move(module), file, &lines, symbols);
 }
 
-Expected<EmulatedCode> EmulatedCode::load(std::unique_ptr<LLVMContext> context,
-                                          std::unique_ptr<Module> module, StringRef file,
+Expected<EmulatedCode> EmulatedCode::load(std::unique_ptr<LLVMContext> givenContext,
+                                          std::unique_ptr<Module> givenModule, StringRef file,
                                           const AsmParserContext *lines,
                                           ArrayRef<EmulatorSymbol> symbols) {
+  // The order in which parameters are destroyed is not ours to choose, and the module must go
+  // before its context.
+  std::unique_ptr<LLVMContext> context = std::move(givenContext);
+  std::unique_ptr<Module> module = std::move(givenModule);
   auto jit = orc::LLJITBuilder()
                  .setJITTargetMachineBuilder(emulationTarget(CodeGenOptLevel::None))
                  .create();

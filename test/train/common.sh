@@ -15,6 +15,6 @@ check() { awk "BEGIN { exit !($1) }" || fail "$1"; }
 gpt_size="--layers 2 --heads 2 --width 32 --sequence 32" gpt_steps=10
 if [ -n "${DESCENT_TEST_TARGET:-}" ]; then
   gpt_size="--layers 2 --heads 2 --width 32 --sequence 16 --batch 2" gpt_steps=3
-  descent() { if [ "$1" = compile ]; then command descent "$@" --target "$DESCENT_TEST_TARGET"; else command descent "$@"; fi; }
+  descent() { if [ "$1" = compile ] || [ "$1" = verify ]; then command descent "$@" --target "$DESCENT_TEST_TARGET"; else command descent "$@"; fi; }
 fi
 text() { cat /usr/share/common-licenses/GPL-3; }
