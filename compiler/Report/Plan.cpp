@@ -217,7 +217,8 @@ static void readKernels(Plan &plan, ModuleOp schedule, ModuleOp kernels, exec::P
       entry.sources = llvm::join(sources.getAsValueRange<StringAttr>(), ", ");
     entry.flops = cost.flops;
     entry.bytes = cost.bytes;
-    if (Operation *function = kernels.lookupSymbol(kernel.getSymName())) {
+    Operation *function = kernels.lookupSymbol(kernel.getSymName());
+    if (function && function->hasAttr(tasksAttrName)) { // a device's kernels have none
       entry.tasks = function->getAttrOfType<IntegerAttr>(tasksAttrName).getInt();
       entry.scratch = function->getAttrOfType<IntegerAttr>(scratchAttrName).getInt();
     }
