@@ -35,6 +35,8 @@ static const Operation *pendingUse(const EmulatedDevice *device, uint64_t addres
                                    bool host) {
   for (const auto &[number, operation] : state().queue.waiting()) {
     const Task &task = *operation->task;
+    if (task.device->error != CUDA_SUCCESS) // it will not run
+      continue;
     if (host) {
       auto begin = reinterpret_cast<uintptr_t>(task.host.address);
       if (task.host.bytes && begin < address + bytes && address < begin + task.host.bytes)
@@ -204,7 +206,8 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
         CUDA_ERROR_INVALID_CONTEXT,
         fmt::format("cuDevicePrimaryCtxRelease: the context of device {} is not retained", device));
   for (const auto &[number, operation] : state().queue.waiting())
-    if (operation->task->device == &chosen && chosen.retained == 1)
+    if (operation->task->device == &chosen && chosen.retained == 1 &&
+        chosen.error == CUDA_SUCCESS)
       refusePending("cuDevicePrimaryCtxRelease", fmt::format("device {}", device), operation.get());
   --chosen.retained;
   return CUDA_SUCCESS;

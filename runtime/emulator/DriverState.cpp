@@ -112,18 +112,29 @@ static DriverSettings settingsFromEnvironment() {
 static State *theState = nullptr;
 static std::mutex creation;
 
+/// What the host never waited for runs now: a fault in it counts.
+static bool finishAtExit(State &s) {
+  bool failedBefore = false, failed = false;
+  for (const auto &device : s.devices)
+    failedBefore |= device->error != CUDA_SUCCESS;
+  s.queue.finishAll();
+  for (const auto &device : s.devices)
+    failed |= device->error != CUDA_SUCCESS;
+  return failedBefore || !failed;
+}
+
 static void atExit() {
   if (!theState)
     return;
   State &s = *theState;
+  bool fine = finishAtExit(s);
   if (!s.settings.statistics.empty())
     writeStatistics(s.settings.statistics);
-  if (!s.settings.leaks)
+  std::string leaks = s.settings.leaks ? s.leaks() : "";
+  if (!leaks.empty())
+    std::fprintf(stderr, "emulator: at exit the program had not given back\n%s", leaks.c_str());
+  if (fine && leaks.empty())
     return;
-  std::string leaks = s.leaks();
-  if (leaks.empty())
-    return;
-  std::fprintf(stderr, "emulator: at exit the program had not given back\n%s", leaks.c_str());
   std::fflush(nullptr);
   std::_Exit(ExitFailed);
 }

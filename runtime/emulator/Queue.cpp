@@ -160,8 +160,11 @@ Region &Execution::find(cuda::CUdeviceptr address, uint64_t bytes, const char *w
 }
 
 void Execution::touchPart(Region &region, uint64_t part, bool write) {
-  auto conflict =
-      device.shadows[region.address].touch(part, write, operation.stamp, operation.clock);
+  if (shadowed != &region) {
+    shadowed = &region;
+    shadow = &device.shadows[region.address];
+  }
+  auto conflict = shadow->touch(part, write, operation.stamp, operation.clock);
   if (!conflict)
     return;
   const char *mine = write ? "writes" : "reads", *theirs = conflict->otherWrote ? "wrote" : "read";

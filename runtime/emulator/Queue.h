@@ -44,10 +44,15 @@ public:
   Region &find(cuda::CUdeviceptr address, uint64_t bytes, const char *what, bool write);
   /// Checks the order of an access against those of other streams. Throws DeviceFault.
   void touch(Region &region, uint64_t offset, uint64_t bytes, bool write);
+  /// The same of one part of OrderShadow::unit bytes.
   void touchPart(Region &region, uint64_t part, bool write);
 
   EmulatedDevice &device;
   const Operation &operation;
+
+private:
+  OrderShadow *shadow = nullptr; ///< of `shadowed`
+  const Region *shadowed = nullptr;
 };
 
 /// What an operation does; a node of a graph does it many times.
