@@ -206,8 +206,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
         CUDA_ERROR_INVALID_CONTEXT,
         fmt::format("cuDevicePrimaryCtxRelease: the context of device {} is not retained", device));
   for (const auto &[number, operation] : state().queue.waiting())
-    if (operation->task->device == &chosen && chosen.retained == 1 &&
-        chosen.error == CUDA_SUCCESS)
+    if (operation->task->device == &chosen && chosen.retained == 1 && chosen.error == CUDA_SUCCESS)
       refusePending("cuDevicePrimaryCtxRelease", fmt::format("device {}", device), operation.get());
   --chosen.retained;
   return CUDA_SUCCESS;

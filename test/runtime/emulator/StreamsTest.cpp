@@ -76,7 +76,8 @@ TEST_F(EmulatedStreams, AMissingEventIsReportedInEveryOrder) {
   }
 }
 
-// Waiting for an event is waiting for what it stands behind, and orders what the host enqueues next.
+// Waiting for an event is waiting for what it stands behind, and orders what the host enqueues
+// next.
 TEST_F(EmulatedStreams, WhatTheHostWaitedForIsOrdered) {
   begin();
   CUdeviceptr x = allocate(256);
@@ -183,7 +184,8 @@ TEST_F(EmulatedStreams, PinnedMemoryStaysWhileACopyIsPending) {
   cu.cuMemcpyHtoDAsync(x, host, 256, first);
   cu.cuMemcpyHtoDAsync(x, registered.data(), 256, first);
   EXPECT_EQ(cu.cuMemFreeHost(host), CUDA_ERROR_INVALID_VALUE);
-  expectMessage({"cuMemFreeHost of 256 bytes of host memory while copy of 256 bytes to the device"});
+  expectMessage(
+      {"cuMemFreeHost of 256 bytes of host memory while copy of 256 bytes to the device"});
   EXPECT_EQ(cu.cuMemHostUnregister(registered.data()), CUDA_ERROR_INVALID_VALUE);
   cu.cuStreamSynchronize(first);
   EXPECT_EQ(cu.cuMemFreeHost(host), CUDA_SUCCESS);
@@ -350,9 +352,9 @@ TEST_F(EmulatedStreams, LibrariesEnqueueWork) {
   };
   EXPECT_EQ(enqueue(first, "sum", {x, y}, sum), CUDA_SUCCESS);
   EXPECT_EQ(read(y, first), 128);
-  EXPECT_EQ(enqueue(first, "sum of 65", {x, y},
-                    [=](Work &work) { work.read(x, 260, "the terms"); }),
-            CUDA_SUCCESS);
+  EXPECT_EQ(
+      enqueue(first, "sum of 65", {x, y}, [=](Work &work) { work.read(x, 260, "the terms"); }),
+      CUDA_SUCCESS);
   EXPECT_EQ(cu.cuStreamSynchronize(first), CUDA_ERROR_ILLEGAL_ADDRESS);
   expectMessage({"the terms reads 260 bytes", "behind the end of allocation 1",
                  "the operation: sum of 65 on stream 1"});
