@@ -13,7 +13,7 @@ using namespace descent::cuda;
 /// What moves at once where the host reads or writes the arena.
 static constexpr uint64_t pieceBytes = 4 << 20, bounceBytes = 64 << 10;
 /// Places of the arena with no more than this between them are copied as one.
-static constexpr uint64_t nearby = 4096;
+static constexpr uint64_t nearby = 32 << 10;
 
 DeviceBackend::DeviceBackend(const descent_program &program, const DeviceOptions &options)
     : program(program), options(options), device(program, options.ordinal), copyIn(device, 0),
