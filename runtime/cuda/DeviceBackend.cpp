@@ -49,9 +49,13 @@ void DeviceBackend::chooseProducts() {
     return;
   products.emplace(device.drivers, device.name, device.capability, device.processors);
   Stream stream(device, 0);
-  // The emulator has one algorithm and no time to measure.
+  // The emulator has no time that is worth measuring, and its first algorithm is always the same:
+  // nothing is kept unless somebody asks for it.
   bool measure = !device.drivers.emulation;
-  products->choose(program, {measure ? defaultProductsFile() : std::string(), measure}, stream);
+  std::string file = !options.products.empty() ? options.products
+                     : measure                 ? defaultProductsFile()
+                                               : std::string();
+  products->choose(program, {file, measure}, stream);
 }
 
 std::string DeviceBackend::place() const {

@@ -22,6 +22,7 @@ namespace descent::cuda {
 struct DeviceOptions {
   int ordinal = 0;
   bool graph = true;
+  std::string products; ///< file of their algorithms; empty: the default one
   bool profile = false;
   int64_t mostPending = 1; ///< steps under way before their reports are waited for
 };

@@ -147,6 +147,11 @@ Options descent::parseOptions(int argc, const char *const *argv, const descent_p
                     "Device to run on, as the driver counts them (default: 0)")
         ->check(between(0, 4095))
         ->type_name("N");
+    target
+        .add_option("--products", options.products,
+                    "File that keeps which algorithm each matrix product takes, so that equal runs "
+                    "have equal bits (default: descent/products in $XDG_CACHE_HOME or ~/.cache)")
+        ->type_name("FILE");
     target.add_flag("--no-graph", noGraph,
                     "Launch kernel after kernel instead of one graph a step; no result depends on "
                     "it");
@@ -314,6 +319,7 @@ std::unique_ptr<Backend> descent::makeBackend(const descent_program &program,
   cuda::DeviceOptions device;
   device.ordinal = options.device;
   device.graph = options.graph;
+  device.products = options.products;
   device.profile = options.profile;
   // Whoever looks into a step needs the model as that step left it.
   bool looks = options.findNonfinite || options.injection.step || options.profile;

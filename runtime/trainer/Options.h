@@ -32,6 +32,7 @@ struct Options {
   int threads = 1;
   // For programs of a device.
   int device = 0;
+  std::string products; ///< file of the algorithms of matrix products; empty: the default one
   bool graph = true;
   int64_t metricsEvery = 8;
   std::string exportFile, initFrom, dumpGradients;
