@@ -9,15 +9,14 @@
 
 namespace descent {
 
-
 /// Why the library cannot compute the kernel; empty if it can.
 std::string libraryRefusal(exec::KernelOp kernel, const CudaTarget &cuda);
 
 /// The device form of a kernel of kind "gemm": one product of the library where it has the
 /// epilogue, with a generated product to fall back on where its support is not certain; else a
 /// generated product.
-mlir::FailureOr<exec::DeviceKernelOp>
-emitDeviceGemm(exec::KernelOp kernel, mlir::ModuleOp target, const CudaTarget &cuda);
+mlir::FailureOr<exec::DeviceKernelOp> emitDeviceGemm(exec::KernelOp kernel, mlir::ModuleOp target,
+                                                     const CudaTarget &cuda);
 
 } // namespace descent
 
