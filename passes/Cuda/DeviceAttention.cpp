@@ -7,8 +7,8 @@
 // blocks.
 //
 // This file chooses how a kernel is cut and makes the functions and the commands that launch them.
-// What decides the order of sums depends on the shape alone, so a model computes the same sums in
-// the same order on every chip.
+// The choice depends on the shape alone, so a model computes the same sums in the same order on
+// every chip.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,14 +37,11 @@ AttentionCut forwardCut(const AttentionForm &form) {
   return cut;
 }
 
-/// The gradient's sums go on in the same order however its rows are cut.
-AttentionCut gradientCut(const AttentionForm &form, GradientPart part, const CudaTarget &cuda) {
+AttentionCut gradientCut(const AttentionForm &form, GradientPart part) {
   AttentionCut cut;
   int64_t padded = paddedDepth(form);
   bool keys = part == GradientPart::Keys;
-  // The last registers of heads of 64: ptxas finds them for sm_90 on, without rows behind the end.
-  int64_t widest = keys && (cuda.capability < 90 || form.length % 128) ? 48 : 64;
-  cut.rowTiles = form.length > 64 && padded <= widest ? 2 : 1;
+  cut.rowTiles = form.length > 64 && padded <= (keys ? 48 : 64) ? 2 : 1;
   cut.columns = padded <= 64 && cut.rowTiles == 1 ? 64 : 32;
   cut.reread = padded > 64 || cut.rowTiles == 2;
   return cut;
@@ -150,7 +147,7 @@ void emitForward(DeviceKernel &kernel, const AttentionForm &form) {
 }
 
 void emitGradientPart(DeviceKernel &kernel, const AttentionForm &form, GradientPart part,
-                      const CudaTarget &cuda, Value delta) {
+                      Value delta) {
   AttentionPointers pointers;
   FunctionMaker maker(kernel, form);
   bool keys = part == GradientPart::Keys;
@@ -175,7 +172,7 @@ void emitGradientPart(DeviceKernel &kernel, const AttentionForm &form, GradientP
                       [&](gpu::GPUFuncOp function, Value shared) {
                         emitScalarAttentionGrad(function, form, part, pointers, shared);
                       });
-  AttentionCut cut = gradientCut(form, part, cuda);
+  AttentionCut cut = gradientCut(form, part);
   maker.make(suffix, attentionThreads, cut.blocksPerMultiprocessor, tensorBlocks(form, cut),
              tensorAttentionGradShared(form, part, cut),
              [&](gpu::GPUFuncOp function, Value shared) {
@@ -206,7 +203,7 @@ FailureOr<exec::DeviceKernelOp> emitDeviceAttention(exec::KernelOp kernel, Modul
 }
 
 FailureOr<exec::DeviceKernelOp> emitDeviceAttentionGrad(exec::KernelOp kernel, ModuleOp target,
-                                                        const CudaTarget &cuda) {
+                                                        const CudaTarget &) {
   FailureOr<AttentionForm> form = formOf(kernel, "attention_grad");
   if (failed(form))
     return failure();
@@ -216,9 +213,9 @@ FailureOr<exec::DeviceKernelOp> emitDeviceAttentionGrad(exec::KernelOp kernel, M
     delta = device.workspace(MemRefType::get({form->batch, form->heads, form->length},
                                              Float32Type::get(kernel.getContext())));
   if (form->dq || form->dk)
-    emitGradientPart(device, *form, GradientPart::Queries, cuda, delta);
+    emitGradientPart(device, *form, GradientPart::Queries, delta);
   if (form->dk || form->dv)
-    emitGradientPart(device, *form, GradientPart::Keys, cuda, delta);
+    emitGradientPart(device, *form, GradientPart::Keys, delta);
   return device.op();
 }
 
