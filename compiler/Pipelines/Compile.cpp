@@ -52,9 +52,8 @@ Compilation::Compilation(MLIRContext &context, CompileOptions options)
     : context(context), options(std::move(options)) {}
 Compilation::~Compilation() = default;
 
-LogicalResult Compilation::runPhase(llvm::function_ref<void(OpPassManager &)> build) {
-  PassManager pm(&context);
-  pm.enableVerifier(options.verifyEach);
+/// What the options ask to see of the passes.
+void Compilation::instrument(PassManager &pm) const {
   if (!options.printAfter.empty())
     pm.enableIRPrinting([](Pass *, Operation *) { return false; },
                         [this](Pass *pass, Operation *) {
@@ -64,6 +63,12 @@ LogicalResult Compilation::runPhase(llvm::function_ref<void(OpPassManager &)> bu
                         /*printModuleScope=*/false, /*printAfterOnlyOnChange=*/false);
   if (options.timePasses)
     pm.enableTiming();
+}
+
+LogicalResult Compilation::runPhase(llvm::function_ref<void(OpPassManager &)> build) {
+  PassManager pm(&context);
+  pm.enableVerifier(options.verifyEach);
+  instrument(pm);
   bool stopped = false;
   pm.addInstrumentation(std::make_unique<AfterEachPass>(options, stopped));
   build(pm);
@@ -146,7 +151,14 @@ FailureOr<ModuleOp> Compilation::lowerDevice() {
     if (options.verifyEach && failed(verify(*kernels)))
       return failure();
     OwningOpRef<ModuleOp> copy = kernels->clone();
-    if (failed(lowerDeviceKernels(*copy)))
+    // Modules are lowered side by side, and what is printed of them should not be mixed.
+    bool isPrinting = !options.printAfter.empty() && context.isMultithreadingEnabled();
+    if (isPrinting)
+      context.disableMultithreading();
+    LogicalResult lowered = lowerDeviceKernels(*copy, [this](PassManager &pm) { instrument(pm); });
+    if (isPrinting)
+      context.enableMultithreading();
+    if (failed(lowered))
       return failure();
     loweredDevice = std::move(copy);
   }
@@ -174,10 +186,16 @@ FailureOr<std::string> Compilation::emitDevicePtx() {
 }
 
 FailureOr<std::optional<Cubin>> Compilation::emitDeviceCubin() {
-  FailureOr<std::string> text = emitDevicePtx();
-  if (failed(text))
-    return failure();
-  return assemble(*text, *options.cuda, module->getLoc());
+  if (!cubin) {
+    FailureOr<std::string> text = emitDevicePtx();
+    if (failed(text))
+      return failure();
+    FailureOr<std::optional<Cubin>> assembled = assemble(*text, *options.cuda, module->getLoc());
+    if (failed(assembled))
+      return failure();
+    cubin.emplace(std::move(*assembled));
+  }
+  return *cubin;
 }
 
 static ProgramOptions programOptions(const CompileOptions &options, ModuleOp plan) {

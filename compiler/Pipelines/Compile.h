@@ -16,6 +16,7 @@
 
 namespace mlir {
 class OpPassManager;
+class PassManager;
 } // namespace mlir
 
 namespace descent {
@@ -76,6 +77,7 @@ public:
 
 private:
   mlir::LogicalResult runPhase(llvm::function_ref<void(mlir::OpPassManager &)> build);
+  void instrument(mlir::PassManager &pm) const;
   mlir::FailureOr<DeviceCode> translateDevice();
   mlir::FailureOr<ObjectBytes> emitTables(const DeviceImages *device);
 
@@ -83,6 +85,7 @@ private:
   CompileOptions options;
   mlir::OwningOpRef<mlir::ModuleOp> module, launches, kernels, loweredDevice;
   std::optional<std::string> ptx; // once it was asked for
+  std::optional<std::optional<Cubin>> cubin;
 };
 
 } // namespace descent

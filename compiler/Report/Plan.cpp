@@ -1,11 +1,13 @@
 //===- Plan.cpp - What a program will do, before it runs ------------------===//
 //
-// Everything here is read off the schedule: nothing is estimated and nothing is run.
+// Everything here is read off the schedule: nothing is estimated and nothing is run. What only a
+// device has stands in DevicePlan.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Report/Plan.h"
 
+#include "compiler/Target/EmitDevice.h"
 #include "compiler/Target/EmitProgram.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/Train/StateNames.h"
@@ -53,7 +55,8 @@ static void readMemory(Plan &plan, ModuleOp schedule) {
         static_cast<int64_t>(arena.getSize()),       static_cast<int64_t>(arena.getLowerBound()),
         static_cast<int64_t>(arena.getParameters()), static_cast<int64_t>(arena.getGradients()),
         static_cast<int64_t>(arena.getOptimizer()),  static_cast<int64_t>(arena.getActivations()),
-        static_cast<int64_t>(arena.getWorkspace()),  0};
+        static_cast<int64_t>(arena.getWorkspace()),  0,
+        static_cast<int64_t>(arena.getSize())};
 }
 
 /// The launch of @step at which most transient bytes are alive, and the ten largest things alive
@@ -243,6 +246,17 @@ Plan makePlan(ModuleOp schedule, ModuleOp kernels) {
   return plan;
 }
 
+Plan makePlan(ModuleOp schedule, ModuleOp kernels, const CudaTarget &cuda, const Cubin *cubin) {
+  Plan plan = makePlan(schedule, kernels);
+  DeviceMemory behind = deviceMemoryOf(schedule, kernels, cuda);
+  plan.memory.deviceWorkspace = behind.workspace;
+  plan.memory.deviceStaging = behind.staging;
+  plan.memory.peak += behind.workspace + behind.staging;
+  plan.memory.lowerBound += behind.workspace + behind.staging;
+  plan.device = makeDevicePlan(schedule, kernels, cuda, cubin);
+  return plan;
+}
+
 static std::string lever(const Plan::Memory &memory) {
   int64_t largest = std::max({memory.parameters, memory.gradients, memory.optimizer,
                               memory.activations, memory.workspace});
@@ -265,9 +279,16 @@ std::string printPlan(const Plan &plan) {
   line("  {:<14}{:>12}", "optimizer", formatBytes(m.optimizer));
   line("  {:<14}{:>12}", "activations", formatBytes(m.activations));
   line("  {:<14}{:>12}", "workspace", formatBytes(m.workspace));
+  if (plan.device) {
+    line("  {:<14}{:>12}   of the device: kernels and the library of products share it", "scratch",
+         formatBytes(m.deviceWorkspace));
+    line("  {:<14}{:>12}   of the device: the next batches", "staging",
+         formatBytes(m.deviceStaging));
+  }
   line("  {:<14}{:>12}   no placement can go below {}", "peak", formatBytes(m.peak),
        formatBytes(m.lowerBound));
-  line("  {:<14}{:>12}   besides, for each thread", "scratch", formatBytes(m.threadScratch));
+  if (!plan.device)
+    line("  {:<14}{:>12}   besides, for each thread", "scratch", formatBytes(m.threadScratch));
   line("  To shrink the largest part: {}.", lever(m));
   line("\nLargest at the peak (launch {})", plan.peakLaunch);
   line("  {:>12}  {:<18}{:<22}{:<14}{}", "size", "category", "type", "launches", "source");
@@ -310,6 +331,8 @@ std::string printPlan(const Plan &plan) {
              : "");
   }
 
+  if (plan.device)
+    return out + printDevicePlan(*plan.device);
   line("\nKernels of a step");
   line("  {:<44}{:<10}{:>8}{:>7}{:>12}{:>12}  {}", "name", "kind", "launches", "tasks", "MFLOP",
        "MB", "holds");
@@ -339,6 +362,10 @@ std::string printPlanJson(const Plan &plan) {
                     {"activations_bytes", m.activations},
                     {"workspace_bytes", m.workspace},
                     {"thread_scratch_bytes", m.threadScratch}};
+  if (plan.device)
+    json["memory"].update({{"arena_bytes", m.arena},
+                           {"device_workspace_bytes", m.deviceWorkspace},
+                           {"device_staging_bytes", m.deviceStaging}});
   json["largest_at_peak"] = ordered_json::array();
   for (const auto &b : plan.largestAtPeak)
     json["largest_at_peak"].push_back({{"source", b.source},
@@ -365,6 +392,10 @@ std::string printPlanJson(const Plan &plan) {
   for (const auto &t : plan.tensors)
     json["tensors"].push_back(
         {{"source", t.source}, {"operands", t.operands}, {"type", t.type}, {"rule", t.rule}});
+  if (plan.device) {
+    addDeviceJson(json, *plan.device);
+    return json.dump(2) + "\n";
+  }
   json["kernels"] = ordered_json::array();
   for (const auto &k : plan.kernels)
     json["kernels"].push_back({{"name", k.name},

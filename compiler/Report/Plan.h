@@ -3,8 +3,10 @@
 #ifndef DESCENT_COMPILER_REPORT_PLAN_H
 #define DESCENT_COMPILER_REPORT_PLAN_H
 
+#include "compiler/Report/DevicePlan.h"
 #include "mlir/IR/BuiltinOps.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,8 @@ struct Plan {
   struct Memory {
     int64_t peak = 0, lowerBound = 0, parameters = 0, gradients = 0, optimizer = 0, activations = 0,
             workspace = 0, threadScratch = 0;
+    /// Of a device: the arena without what lies behind it; peak is all of it.
+    int64_t arena = 0, deviceWorkspace = 0, deviceStaging = 0;
   } memory;
   struct Buffer {
     std::string source, category, type;
@@ -49,10 +53,16 @@ struct Plan {
     int64_t bytes = 0;
   };
   std::vector<Kept> kept;
+  std::optional<DevicePlan> device; ///< of a CUDA target; has its own table of kernels
 };
 
 /// `schedule` is the module after plan-memory, `kernels` the generated functions.
 Plan makePlan(mlir::ModuleOp schedule, mlir::ModuleOp kernels);
+
+/// The same for a CUDA target: `kernels` is what generateDeviceKernels made, `cubin` is null
+/// without ptxas.
+Plan makePlan(mlir::ModuleOp schedule, mlir::ModuleOp kernels, const CudaTarget &cuda,
+              const Cubin *cubin);
 
 /// The type of each tensor of the model and the rule that gave it. `module` is what the Import
 /// phase leaves; fails after an error.

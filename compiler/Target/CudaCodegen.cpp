@@ -34,8 +34,11 @@ using namespace mlir;
 
 namespace descent {
 
-LogicalResult lowerDeviceKernels(ModuleOp kernels) {
+LogicalResult lowerDeviceKernels(ModuleOp kernels,
+                                 llvm::function_ref<void(PassManager &)> instrument) {
   PassManager pm(kernels.getContext());
+  if (instrument)
+    instrument(pm);
   // Verification after each conversion would take as long as the conversions.
   pm.enableVerifier(false);
   buildLowerDeviceModules(pm);

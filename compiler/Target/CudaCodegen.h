@@ -5,10 +5,15 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/Cuda/CudaTarget.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include <memory>
 #include <optional>
 #include <string>
+
+namespace mlir {
+class PassManager;
+} // namespace mlir
 
 namespace llvm {
 class LLVMContext;
@@ -24,8 +29,10 @@ struct DeviceCode {
 };
 
 /// Lowers the gpu.modules of `kernels` (what generateDeviceKernels made) in place to the LLVM
-/// dialect.
-mlir::LogicalResult lowerDeviceKernels(mlir::ModuleOp kernels);
+/// dialect. `instrument` may add printing and timing to the passes.
+mlir::LogicalResult
+lowerDeviceKernels(mlir::ModuleOp kernels,
+                   llvm::function_ref<void(mlir::PassManager &)> instrument = nullptr);
 
 /// The lowered modules translated, linked into one and optimised.
 mlir::FailureOr<DeviceCode> translateDeviceKernels(mlir::ModuleOp kernels, const CudaTarget &cuda);

@@ -12,6 +12,30 @@ using namespace mlir;
 
 namespace descent {
 
+DeviceMemory deviceMemoryOf(ModuleOp plan, ModuleOp kernels, const CudaTarget &cuda) {
+  DeviceMemory memory;
+  bool usesLibrary = false;
+  for (auto kernel : kernels.getOps<exec::DeviceKernelOp>()) {
+    memory.workspace = std::max(memory.workspace, static_cast<int64_t>(kernel.getWorkspace()));
+    kernel.walk([&](exec::DeviceProductOp) { usesLibrary = true; });
+  }
+  if (usesLibrary)
+    memory.workspace = std::max(memory.workspace, cuda.libraryWorkspace());
+
+  int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
+  for (auto storage : plan.getOps<exec::StorageOp>()) {
+    if (storage.getCategory() != "inputs")
+      continue;
+    auto offset = static_cast<int64_t>(storage.getOffset());
+    first = std::min(first, offset);
+    last = std::max(last, offset + bytesOf(storage.getTensorType()));
+  }
+  if (last > first)
+    memory.staging =
+        DESCENT_INPUT_SLOTS * static_cast<int64_t>(llvm::alignTo(last - first, 256));
+  return memory;
+}
+
 static llvm::Constant *place(Tables &tables, Value buffer) {
   if (!buffer)
     return tables.structure(

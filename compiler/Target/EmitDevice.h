@@ -5,6 +5,7 @@
 
 #include "compiler/Target/Tables.h"
 #include "mlir/IR/Block.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "passes/Cuda/CudaTarget.h"
 
 #include <string>
@@ -17,6 +18,14 @@ struct DeviceImages {
   std::string cubin; ///< empty without ptxas
   std::string ptx;
 };
+
+/// What lies behind the arena in a device's memory, in bytes.
+struct DeviceMemory {
+  int64_t workspace = 0; ///< the largest that a kernel or the library of products needs
+  int64_t staging = 0;   ///< DESCENT_INPUT_SLOTS slots, from the first input to the end of the last
+};
+/// `plan` is the module after plan-memory, `kernels` what generateDeviceKernels made.
+DeviceMemory deviceMemoryOf(mlir::ModuleOp plan, mlir::ModuleOp kernels, const CudaTarget &cuda);
 
 /// A descent_command for each command of the block of an exec.device_kernel.
 llvm::SmallVector<llvm::Constant *> commandRows(Tables &tables, mlir::Block &commands);

@@ -75,7 +75,6 @@ private:
   llvm::Constant *programFunction(exec::ProgramOp program, llvm::GlobalVariable *sites);
   uint64_t gradientsReady(exec::ProgramOp program);
   uint64_t workingCopies();
-  int64_t stagingBytes();
   uint64_t planHash();
 
   ModuleOp plan, kernels;
@@ -84,8 +83,7 @@ private:
   llvm::StringMap<unsigned> kernelIndex;
   llvm::DenseMap<int64_t, StringRef> gradientAt; // offset in the arena to the parameter
   SmallVector<llvm::Constant *> kernelRows;
-  uint64_t threadScratch = 0, deviceWorkspace = 0;
-  bool usesLibrary = false;
+  uint64_t threadScratch = 0;
 };
 
 } // namespace
@@ -183,16 +181,11 @@ LogicalResult ProgramEmitter::emitKernels() {
       if (!device)
         return kernel.emitOpError() << "@" << kernel.getSymName() << " has no device code";
       commands = commandRows(*this, device.getBody().front());
-      deviceWorkspace = std::max<uint64_t>(deviceWorkspace, device.getWorkspace());
-      device.walk([&](exec::DeviceProductOp) { usesLibrary = true; });
     }
     appendTable(fields, commands, sizeof(descent_command));
     kernelRows.push_back(structure(fields));
   }
   threadScratch = llvm::alignTo(threadScratch, 64);
-  if (usesLibrary)
-    deviceWorkspace = std::max(
-        deviceWorkspace, static_cast<uint64_t>(options.device->cuda.libraryWorkspace()));
   return success();
 }
 
@@ -320,20 +313,6 @@ uint64_t ProgramEmitter::workingCopies() {
   return bytes;
 }
 
-/// Bytes of the slots in which batches arrive on a device: from the start of the first input to the
-/// end of the last, for each slot.
-int64_t ProgramEmitter::stagingBytes() {
-  int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
-  for (auto storage : plan.getOps<exec::StorageOp>()) {
-    if (storage.getCategory() != "inputs")
-      continue;
-    auto offset = static_cast<int64_t>(storage.getOffset());
-    first = std::min(first, offset);
-    last = std::max(last, offset + bytesOf(storage.getTensorType()));
-  }
-  return last > first ? DESCENT_INPUT_SLOTS * llvm::alignTo(last - first, 256) : 0;
-}
-
 /// Hash of names, shapes and types of parameters and states: what a checkpoint of this program must
 /// agree with.
 uint64_t ProgramEmitter::planHash() {
@@ -383,13 +362,15 @@ FailureOr<std::unique_ptr<llvm::Module>> ProgramEmitter::run() {
   for (auto program : plan.getOps<exec::ProgramOp>())
     functions.push_back(functionRow(program));
 
+  DeviceMemory behind;
+  if (options.device)
+    behind = deviceMemoryOf(plan, kernels, options.device->cuda);
   auto memory =
       structure({i64(arena.getSize()), i64(arena.getPersistent()), i64(arena.getParameters()),
                  i64(arena.getGradients()), i64(arena.getOptimizer()), i64(arena.getActivations()),
                  i64(arena.getWorkspace()), i64(static_cast<int64_t>(workingCopies())),
                  i64(static_cast<int64_t>(threadScratch)), i64(arena.getLowerBound()),
-                 i64(static_cast<int64_t>(deviceWorkspace)),
-                 i64(options.device ? stagingBytes() : 0)});
+                 i64(behind.workspace), i64(behind.staging)});
   SmallVector<llvm::Constant *> fields{i32(DESCENT_ABI_VERSION),
                                        i32(sizeof(descent_program)),
                                        text(options.name),

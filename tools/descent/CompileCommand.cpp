@@ -1,13 +1,13 @@
 //===- CompileCommand.cpp - descent compile -------------------------------===//
 
+#include "compiler/Pipelines/Register.h"
 #include "compiler/Report/Plan.h"
-#include "passes/Passes.h"
 #include "tools/descent/Commands.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -107,6 +107,57 @@ static int checkOutput(const std::string &output) {
   return 0;
 }
 
+/// What a program for a GPU should be known for: functions that spill, or that nobody could look at.
+static int warnOfDevice(Compilation &compilation, const CudaTarget &cuda) {
+  FailureOr<std::optional<Cubin>> cubin = compilation.emitDeviceCubin();
+  if (failed(cubin))
+    return 1;
+  if (!*cubin) {
+    llvm::errs() << "descent: note: no ptxas was found, so the program holds PTX alone, which the "
+                    "driver compiles for the GPU at each start\n";
+    return 0;
+  }
+  std::map<std::string, DeviceResources> spilling = spillingFunctions(**cubin);
+  if (spilling.empty())
+    return 0;
+  llvm::errs() << "descent: warning: " << spilling.size()
+               << (spilling.size() == 1 ? " function spills" : " functions spill") << " registers on "
+               << cuda.chip << ", which is slow:";
+  for (const auto &[name, resources] : spilling)
+    llvm::errs() << "\n  " << name << ": " << resources.registers << " registers, "
+                 << resources.spillStores << " B stored and " << resources.spillLoads
+                 << " B loaded by a thread";
+  llvm::errs() << "\n";
+  return 0;
+}
+
+/// "26 parameters, 40 kernels in 210 launches a step, 1.5 GiB of memory", and of a device what the
+/// launches are.
+static std::string summary(ModuleOp schedule, ModuleOp kernels,
+                           const std::optional<CudaTarget> &cuda) {
+  Plan plan = cuda ? makePlan(schedule, kernels, *cuda, /*cubin=*/nullptr)
+                   : makePlan(schedule, kernels);
+  int64_t launches = 0;
+  for (const Plan::Kernel &kernel : plan.kernels)
+    launches += kernel.launches;
+  std::string text = std::to_string(plan.parameters.size()) + " parameters, " +
+                     std::to_string(plan.kernels.size()) + " kernels in " +
+                     std::to_string(launches) + " launches a step";
+  if (!cuda)
+    return text + ", " + formatBytes(plan.memory.peak) + " of memory";
+  llvm::StringSet<> functions;
+  int64_t products = 0;
+  for (const DevicePlan::Kernel &kernel : plan.device->kernels) {
+    products += kernel.launches * static_cast<int64_t>(kernel.products.size());
+    for (const DevicePlan::Function &function : kernel.functions)
+      functions.insert(function.name);
+  }
+  return text + " (" + std::to_string(plan.device->step.commands) + " commands of one graph: " +
+         std::to_string(functions.size()) + " functions, " + std::to_string(products) +
+         " products of the library), " + formatBytes(plan.memory.peak) + " of " +
+         (cuda->emulated ? "the emulated device's memory" : "the device's memory");
+}
+
 static int runCompile(const CompileArguments &arguments) {
   auto start = std::chrono::steady_clock::now();
   const auto *position = llvm::find(levelNames, arguments.emit);
@@ -118,9 +169,7 @@ static int runCompile(const CompileArguments &arguments) {
   if (isFile)
     if (int status = checkOutput(output))
       return status;
-  registerDescentPasses(); // so that names can be checked before anything runs
-  registerCanonicalizerPass();
-  registerCSEPass();
+  registerAllPasses(); // so that names can be checked before anything runs
   if (!arguments.printAfter.empty() && arguments.printAfter != "all" &&
       !PassInfo::lookup(arguments.printAfter))
     return fail("--print-after: there is no pass '" + arguments.printAfter +
@@ -135,6 +184,7 @@ static int runCompile(const CompileArguments &arguments) {
   options->printAfter = arguments.printAfter;
   options->timePasses = arguments.timePasses;
 
+  std::optional<CudaTarget> cuda = options->cuda;
   bool isEmulated = options->isEmulated();
   Session session;
   Compilation compilation(session.context(), std::move(*options));
@@ -155,16 +205,12 @@ static int runCompile(const CompileArguments &arguments) {
   if (llvm::Error error =
           level == Level::Object ? linkObject(*objects, output) : linkExecutable(*objects, output, isEmulated))
     return fail(llvm::toString(std::move(error)));
+  if (cuda && !cuda->emulated && warnOfDevice(compilation, *cuda))
+    return 1;
   if (!arguments.quiet) {
-    Plan plan = makePlan(*schedule, compilation.getKernels());
     std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    int64_t launches = 0;
-    for (const Plan::Kernel &kernel : plan.kernels)
-      launches += kernel.launches;
-    llvm::outs() << output << ": " << plan.parameters.size() << " parameters, "
-                 << plan.kernels.size() << " kernels in " << launches << " launches a step, "
-                 << formatBytes(plan.memory.peak) << " of memory; compiled in "
-                 << llvm::format("%.2f", elapsed.count()) << " s\n";
+    llvm::outs() << output << ": " << summary(*schedule, compilation.getKernels(), cuda)
+                 << "; compiled in " << llvm::format("%.2f", elapsed.count()) << " s\n";
   }
   return 0;
 }
