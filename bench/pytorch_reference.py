@@ -1,9 +1,9 @@
-"""The workloads of bench/run in PyTorch: the same model, data shapes and optimizer, eager or compiled. Prints one JSON line.
+"""The workloads of bench/run and bench/gpu in PyTorch: the same model, data shapes and optimizer, eager or compiled. Prints one JSON line.
 
     python bench/pytorch_reference.py gpt --layers 4 --heads 4 --width 128 --sequence 64 --batch 12 --vocabulary 65 [--type bf16] [--compile]
     python bench/pytorch_reference.py mlp --inputs 1024 --hidden 4096 --outputs 1024 --batch 256 [--type bf16] [--compile]
 
---type bf16 runs the forward pass and the loss under torch.autocast.
+--type bf16 runs the forward pass and the loss under torch.autocast. --device cuda:0 runs on a GPU; fp32 products are fp32 there too, not tf32.
 """
 import argparse
 import json
@@ -63,23 +63,27 @@ def main():
         p.add_argument("--" + name, type=int, default=default)
     p.add_argument("--type", choices=["fp32", "bf16"], default="fp32")
     p.add_argument("--compile", action="store_true")
+    p.add_argument("--device", default="cpu")
     a = p.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(a.threads)
+    kind = a.device.split(":")[0]
+    torch.set_default_device(a.device)
+    options = {"fused": True} if kind == "cuda" else {}
     if a.model == "gpt":
         model = GPT(a)
         batch = [torch.randint(0, a.vocabulary, (a.batch, a.sequence)) for _ in range(2)]
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1, **options)
     else:
         model = MLP(a)
         batch = [torch.randn(a.batch, a.inputs), torch.randint(0, a.outputs, (a.batch,))]
-        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, **options)
     start = time.perf_counter()
     run = torch.compile(model) if a.compile else model
     times, first = [], None
     for _ in range(a.steps):
         t = time.perf_counter()
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=a.type == "bf16"):
+        with torch.autocast(kind, dtype=torch.bfloat16, enabled=a.type == "bf16"):
             loss = run(*batch)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -90,7 +94,8 @@ def main():
         now = time.perf_counter()
         times.append(1e3 * (now - t))
         first = first or now - start
-    print(json.dumps({"step_ms": statistics.median(times[len(times) // 3:]), "total_s": sum(times) / 1e3, "first_step_s": first,
+    memory = {"memory_mib": torch.cuda.max_memory_reserved() / 2**20} if kind == "cuda" else {}
+    print(json.dumps({**memory, "step_ms": statistics.median(times[len(times) // 3:]), "total_s": sum(times) / 1e3, "first_step_s": first,
                       "resident_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "loss": value, "torch": torch.__version__}))
 
 
