@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A program for an emulated device computes what the CPU's does: losses, gradients before clipping and validation agree to rounding, for an MLP that learns a batch
-# by heart and a convnet that reads digits. What a run writes depends neither on the order of what may run at any time, nor on graphs, nor on how far ahead the device is.
+# by heart and the example convnet and GPT. What a run writes depends neither on the order of what may run at any time, nor on graphs, nor on how far ahead the device is.
 . "$(dirname "$0")/common.sh"
 cat >compare.py <<'PYTHON'
 """compare.py SOURCE A B: the metrics of two runs agree, and their gradients A.g and B.g, each relative to its tensor's largest."""
@@ -62,6 +62,9 @@ with zipfile.ZipFile(sys.argv[1]) as z, zipfile.ZipFile("digits.npz", "w") as ou
         out.writestr(name, head(z.read(name), 21))
 PYTHON
 both digits "$source_root/examples/digits" --data digits.npz --validation digits.npz --steps 4
+head -c 1500 /usr/share/common-licenses/GPL-3 >text.txt
+compile=(--set batch.size=1)
+both gpt "$source_root/examples/gpt" --data text.txt --steps 4
 # The same bytes in every order, launch by launch, and with nothing under way.
 again() { quiet env "$@" --data batch.npz --steps 40 --seed 2 --out again --overwrite --export again.safetensors; cmp again.safetensors device-mlp.safetensors || fail "$*: other weights"; }
 for order in eager shuffled:1 shuffled:2; do again DESCENT_EMULATOR_ORDER=$order ./device-mlp; done
