@@ -1,4 +1,5 @@
 """Runs what was prepared: first whether the device computes what the CPU does, then how long it takes, against the plan."""
+import ctypes
 import json
 import math
 import pathlib
@@ -33,7 +34,7 @@ class Monitor(threading.Thread):
         done = subprocess.run(["nvidia-smi", f"--id={device}", f"--query-gpu={','.join(cls.QUERY)}", "--format=csv,noheader,nounits"],
                               capture_output=True, text=True)
         if done.returncode:
-            raise OSError(done.stderr or done.stdout)
+            raise OSError(done.stderr or done.stdout or "nvidia-smi failed")
         return [float(x) if re.fullmatch(r"\s*[\d.]+\s*", x) else math.nan for x in done.stdout.strip().split(",")]
 
     def run(self):
@@ -87,18 +88,23 @@ class Measurement:
         return out, text
 
     def gpu(self):
-        """Name, driver and memory in bytes of the device."""
+        """Name, driver and memory in bytes of the device, from the driver itself: nvidia-smi is not everywhere."""
         if self.emulated:
             return "the emulator", "", 1 << 40
         try:
-            done = subprocess.run(["nvidia-smi", f"--id={self.device}", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader,nounits"],
-                                  capture_output=True, text=True)
-        except FileNotFoundError:
-            raise RuntimeError("there is no nvidia-smi on this machine, so no driver for a GPU; `--target cuda-emulated --toy` needs none") from None
-        if done.returncode:
-            raise RuntimeError(f"nvidia-smi failed: {(done.stderr or done.stdout).strip()}")
-        name, driver, memory = (x.strip() for x in done.stdout.strip().split(","))
-        return name, driver, int(float(memory)) << 20
+            cuda = ctypes.CDLL("libcuda.so.1")
+        except OSError as error:
+            raise RuntimeError(f"no driver for a GPU on this machine ({error}); `--target cuda-emulated --toy` needs none") from None
+        def call(function, *arguments):
+            if status := getattr(cuda, function)(*arguments):
+                raise RuntimeError(f"{function} failed with status {status}: the driver finds no device {self.device}")
+        version, handle, memory, name = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t(), ctypes.create_string_buffer(256)
+        call("cuInit", 0)
+        call("cuDriverGetVersion", ctypes.byref(version))
+        call("cuDeviceGet", ctypes.byref(handle), self.device)
+        call("cuDeviceGetName", name, len(name), handle)
+        call("cuDeviceTotalMem_v2", ctypes.byref(memory), handle)
+        return name.value.decode(), f"for CUDA {version.value // 1000}.{version.value % 1000 // 10}", memory.value
 
     # Correctness.
 
@@ -166,7 +172,7 @@ class Measurement:
     def profile(self, entry, name, steps):
         """Microseconds of a call of each kernel, launched one by one."""
         _, text = self.train(entry, name, steps, ["--checkpoint-every", 0, "--profile"])
-        pattern = re.compile(r"^(\S+)\s+(\d+)\s+([\d.]+)\s+([\d.]+) %\s+([\d.]+)\s")
+        pattern = re.compile(r"^\s*(\S+)\s+(\d+)\s+([\d.]+)\s+([\d.]+) %\s+([\d.]+)\s")
         rows = filter(None, (pattern.match(line) for line in text.splitlines()))
         return {row[1]: dict(calls=int(row[2]), us=float(row[5])) for row in rows}
 
@@ -184,6 +190,8 @@ class Measurement:
         plan = self.plan_for(json.loads((self.folder / entry["plans"]).read_text()), gpu)
         step, tokens = plan["step"], plan["step"].get("tokens", plan["step"].get("samples"))
         measured = self.times(entry, "gpt2", 3 if self.toy else 30)
+        if not self.emulated and "memory_mib" not in measured:
+            self.skip("memory against the plan, clock and power", "there is no nvidia-smi that answers")
         seconds = measured["step_ms"] * 1e-3
         result = dict(batch=entry["batch"], gpu=gpu, planned_for=plan["device"]["product"], measured=measured, tokens_per_second=tokens / seconds,
                       predicted_ms=step["expected_ms"], roofline_ms=step["roofline_ms"], peak_share=step["model_flops"] / seconds / step["peak_flops"],

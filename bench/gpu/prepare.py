@@ -80,6 +80,9 @@ class Preparation:
         gradients = self.folder / f"{stem}.gradients.safetensors"
         run(train_command(cpu, data, self.folder / "scratch", 1, ["--checkpoint-every", 0, "--dump-gradients", gradients]))
         values = losses(reference)
+        for folder in (reference, self.folder / "scratch"):  # what travels to the GPU's machine should be small
+            shutil.rmtree(folder)
+        cpu.unlink()
         if not all(map(math.isfinite, values)):
             raise RuntimeError(f"{stem}: the CPU's losses are not finite: {values}")
         self.manifest["checks"].append(dict(name=name, compute=compute, program=device.name, data=data.name, steps=spec["steps"], losses=values,
