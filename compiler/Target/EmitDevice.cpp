@@ -31,8 +31,7 @@ DeviceMemory deviceMemoryOf(ModuleOp plan, ModuleOp kernels, const CudaTarget &c
     last = std::max(last, offset + bytesOf(storage.getTensorType()));
   }
   if (last > first)
-    memory.staging =
-        DESCENT_INPUT_SLOTS * static_cast<int64_t>(llvm::alignTo(last - first, 256));
+    memory.staging = DESCENT_INPUT_SLOTS * static_cast<int64_t>(llvm::alignTo(last - first, 256));
   return memory;
 }
 
@@ -91,9 +90,9 @@ static llvm::Constant *productRow(Tables &t, exec::DeviceProductOp product) {
       t.i32(product.getCompute() == "tf32" ? DESCENT_COMPUTE_TF32 : DESCENT_COMPUTE_F32),
       t.i32(epilogueOf(product.getEpilogue())),
       t.i32(0)};
-  for (Value buffer : {product.getA(), product.getB(), product.getD(), product.getBias(),
-                       product.getAux(), product.getBiasGradient(), product.getScaleA(),
-                       product.getScaleB()})
+  for (Value buffer :
+       {product.getA(), product.getB(), product.getD(), product.getBias(), product.getAux(),
+        product.getBiasGradient(), product.getScaleA(), product.getScaleB()})
     fields.push_back(place(t, buffer));
   SmallVector<llvm::Constant *> otherwise;
   if (!product.getOtherwise().empty())
@@ -143,8 +142,7 @@ SmallVector<llvm::Constant *> commandRows(Tables &t, Block &commands) {
     SmallVector<llvm::Constant *> operands;
     for (Value operand : command.operands)
       operands.push_back(place(t, operand));
-    llvm::Constant *function =
-        command.function.empty() ? t.null() : t.text(command.function);
+    llvm::Constant *function = command.function.empty() ? t.null() : t.text(command.function);
     SmallVector<llvm::Constant *> fields{t.i32(command.kind),
                                          t.i32(static_cast<int64_t>(command.shared)), function,
                                          sizes(command.grid), sizes(command.block)};

@@ -24,8 +24,8 @@ struct DeviceImages;
 struct ProgramOptions {
   std::string name;                                          ///< the model's
   std::vector<std::pair<std::string, std::string>> settings; ///< the recipe, flattened
-  CpuTarget cpu; ///< of the host
-  const DeviceImages *device = nullptr; ///< null for a CPU program
+  CpuTarget cpu;                                             ///< of the host
+  const DeviceImages *device = nullptr;                      ///< null for a CPU program
 };
 
 /// Builds the module that exports DESCENT_PROGRAM_SYMBOL: tables of parameters, states, inputs,

@@ -84,8 +84,9 @@ static int writeDevice(Compilation &compilation, Level level, const std::string 
   if (failed(cubin))
     return 1;
   if (!*cubin)
-    return fail("no ptxas to assemble PTX with; it comes with the CUDA toolkit (looked at $PTXAS, in "
-                "PATH, $CUDA_HOME/bin and /usr/local/cuda/bin); --emit=ptx needs none");
+    return fail(
+        "no ptxas to assemble PTX with; it comes with the CUDA toolkit (looked at $PTXAS, in "
+        "PATH, $CUDA_HOME/bin and /usr/local/cuda/bin); --emit=ptx needs none");
   if (level == Level::Cubin)
     return write((*cubin)->bytes);
   FailureOr<std::string> text =
@@ -107,7 +108,8 @@ static int checkOutput(const std::string &output) {
   return 0;
 }
 
-/// What a program for a GPU should be known for: functions that spill, or that nobody could look at.
+/// What a program for a GPU should be known for: functions that spill, or that nobody could look
+/// at.
 static int warnOfDevice(Compilation &compilation, const CudaTarget &cuda) {
   FailureOr<std::optional<Cubin>> cubin = compilation.emitDeviceCubin();
   if (failed(cubin))
@@ -121,8 +123,8 @@ static int warnOfDevice(Compilation &compilation, const CudaTarget &cuda) {
   if (spilling.empty())
     return 0;
   llvm::errs() << "descent: warning: " << spilling.size()
-               << (spilling.size() == 1 ? " function spills" : " functions spill") << " registers on "
-               << cuda.chip << ", which is slow:";
+               << (spilling.size() == 1 ? " function spills" : " functions spill")
+               << " registers on " << cuda.chip << ", which is slow:";
   for (const auto &[name, resources] : spilling)
     llvm::errs() << "\n  " << name << ": " << resources.registers << " registers, "
                  << resources.spillStores << " B stored and " << resources.spillLoads
@@ -135,8 +137,8 @@ static int warnOfDevice(Compilation &compilation, const CudaTarget &cuda) {
 /// launches are.
 static std::string summary(ModuleOp schedule, ModuleOp kernels,
                            const std::optional<CudaTarget> &cuda) {
-  Plan plan = cuda ? makePlan(schedule, kernels, *cuda, /*cubin=*/nullptr)
-                   : makePlan(schedule, kernels);
+  Plan plan =
+      cuda ? makePlan(schedule, kernels, *cuda, /*cubin=*/nullptr) : makePlan(schedule, kernels);
   int64_t launches = 0;
   for (const Plan::Kernel &kernel : plan.kernels)
     launches += kernel.launches;
@@ -152,10 +154,10 @@ static std::string summary(ModuleOp schedule, ModuleOp kernels,
     for (const DevicePlan::Function &function : kernel.functions)
       functions.insert(function.name);
   }
-  return text + " (" + std::to_string(plan.device->step.commands) + " commands of one graph: " +
-         std::to_string(functions.size()) + " functions, " + std::to_string(products) +
-         " products of the library), " + formatBytes(plan.memory.peak) + " of " +
-         (cuda->emulated ? "the emulated device's memory" : "the device's memory");
+  return text + " (" + std::to_string(plan.device->step.commands) +
+         " commands of one graph: " + std::to_string(functions.size()) + " functions, " +
+         std::to_string(products) + " products of the library), " + formatBytes(plan.memory.peak) +
+         " of " + (cuda->emulated ? "the emulated device's memory" : "the device's memory");
 }
 
 static int runCompile(const CompileArguments &arguments) {
@@ -202,8 +204,8 @@ static int runCompile(const CompileArguments &arguments) {
   FailureOr<std::vector<ObjectBytes>> objects = compilation.emitObjects();
   if (failed(objects))
     return 1;
-  if (llvm::Error error =
-          level == Level::Object ? linkObject(*objects, output) : linkExecutable(*objects, output, isEmulated))
+  if (llvm::Error error = level == Level::Object ? linkObject(*objects, output)
+                                                 : linkExecutable(*objects, output, isEmulated))
     return fail(llvm::toString(std::move(error)));
   if (cuda && !cuda->emulated && warnOfDevice(compilation, *cuda))
     return 1;
@@ -224,7 +226,8 @@ void addCompile(CLI::App &app, int &status) {
                       "file to write; text levels go to standard output without it");
   command
       ->add_option("--emit", arguments->emit,
-                   "stop at a level and write it: nn, train, exec, llvm, obj, exe; of a CUDA target also gpu, "
+                   "stop at a level and write it: nn, train, exec, llvm, obj, exe; of a CUDA "
+                   "target also gpu, "
                    "nvvm, ptx, cubin, sass")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(levelNames), std::end(levelNames))))
       ->capture_default_str();

@@ -22,7 +22,8 @@ void ProjectArguments::add(CLI::App &command) {
   command.add_option("--recipe", recipe, "recipe file; instead of folder/recipe.toml");
   command.add_option("--set", overrides, "override a key of the recipe: --set batch.size=64")
       ->allow_extra_args(false);
-  command.add_option("--target", target, "what to compile for: cpu, cuda:sm_80, cuda:sm_86, cuda:sm_89, cuda:sm_90, "
+  command.add_option("--target", target,
+                     "what to compile for: cpu, cuda:sm_80, cuda:sm_86, cuda:sm_89, cuda:sm_90, "
                      "cuda:sm_100, or cuda-emulated, which runs the device's code on the CPU");
   command
       .add_option("--cpu", cpu,
