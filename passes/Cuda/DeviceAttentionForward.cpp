@@ -16,7 +16,8 @@
 // and only tiles that touch the diagonal, or the sequence's end, compare rows with columns. A row
 // always sees a key of the first tile, so no maximum stays at -inf. In a tile of the diagonal the
 // keys that a row does not see get the weight 0; as in any implementation by matrix products, a
-// non-finite value among them makes the row NaN (at most 63 rows before that key).
+// non-finite value among them makes the row NaN: rows before that key which share the tile with it,
+// at most blockRows - 1 (63, or 127 with two row tiles a warp).
 //
 //===----------------------------------------------------------------------===//
 
