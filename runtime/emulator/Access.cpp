@@ -35,11 +35,10 @@ Region *Block::locate(uint64_t address) {
     return found;
   }
   if (address - DESCENT_EMULATED_LOCAL < DESCENT_EMULATED_WINDOW) {
-    Region *found = nullptr;
-    for (auto &region : running->locals)
-      if (region->address <= address)
-        found = region.get();
-    return found;
+    for (auto region = running->locals.rbegin(); region != running->locals.rend(); ++region)
+      if ((*region)->address <= address)
+        return region->get();
+    return nullptr;
   }
   return nullptr;
 }

@@ -74,20 +74,13 @@ const Record *Shadow::checkCell(Cell &cell, const Record &access, bool write,
   return nullptr;
 }
 
-const Record *Shadow::check(uint64_t offset, uint64_t count, const Record &access, bool write,
-                            const Clocks &clocks) {
-  uint64_t end = offset + count;
+/// Bytes [offset, end) of one granule that is accessed in parts.
+const Record *Shadow::checkParts(Chunk &chunk, Parts &parts, uint64_t offset, uint64_t end,
+                                 const Record &access, bool write, const Clocks &clocks) {
   while (offset < end) {
-    uint64_t word = offset / 4, next = std::min(end, (word + 1) * 4);
-    if (word / words >= chunks.size())
-      chunks.resize(word / words + 1);
-    auto &chunk = chunks[word / words];
-    if (!chunk) {
-      chunk = std::make_unique<Chunk>();
-      held += sizeof(Chunk);
-    }
-    Cell &whole = chunk->cells[word % words];
-    uint16_t &part = chunk->parts[word % words];
+    uint64_t word = offset % granule / 4, next = std::min(end, (offset / 4 + 1) * 4);
+    Cell &whole = parts.cells[word];
+    uint16_t &part = parts.parts[word];
     if (next - offset == 4 && !part) {
       if (const Record *other = checkCell(whole, access, write, clocks)) {
         conflictOffset = offset;
@@ -95,13 +88,13 @@ const Record *Shadow::check(uint64_t offset, uint64_t count, const Record &acces
       }
     } else {
       if (!part) {
-        chunk->bytes.push_back({whole, whole, whole, whole});
-        part = static_cast<uint16_t>(chunk->bytes.size());
+        chunk.bytes.push_back({whole, whole, whole, whole});
+        part = static_cast<uint16_t>(chunk.bytes.size());
         held += 4 * sizeof(Cell);
       }
       for (uint64_t byte = offset; byte < next; ++byte)
         if (const Record *other =
-                checkCell(chunk->bytes[part - 1][byte % 4], access, write, clocks)) {
+                checkCell(chunk.bytes[part - 1][byte % 4], access, write, clocks)) {
           conflictOffset = byte;
           return other;
         }
@@ -111,11 +104,52 @@ const Record *Shadow::check(uint64_t offset, uint64_t count, const Record &acces
   return nullptr;
 }
 
+const Record *Shadow::check(uint64_t offset, uint64_t count, const Record &access, bool write,
+                            const Clocks &clocks) {
+  uint64_t end = offset + count;
+  while (offset < end) {
+    uint64_t place = offset / granule, next = std::min(end, (place + 1) * granule);
+    if (place / granules >= chunks.size())
+      chunks.resize(place / granules + 1);
+    auto &chunk = chunks[place / granules];
+    if (!chunk) {
+      chunk = std::make_unique<Chunk>();
+      held += sizeof(Chunk);
+    }
+    Cell &whole = chunk->cells[place % granules];
+    uint16_t &part = chunk->parts[place % granules];
+    if (next - offset == granule && !part) {
+      if (const Record *other = checkCell(whole, access, write, clocks)) {
+        conflictOffset = offset;
+        return other;
+      }
+    } else {
+      if (!part) {
+        chunk->words.push_back({{whole, whole, whole, whole}});
+        part = static_cast<uint16_t>(chunk->words.size());
+        held += sizeof(Parts);
+      }
+      if (const Record *other =
+              checkParts(*chunk, chunk->words[part - 1], offset, next, access, write, clocks))
+        return other;
+    }
+    offset = next;
+  }
+  return nullptr;
+}
+
 void Shadow::land(uint64_t offset, uint64_t count, const Record &record) {
   for (uint64_t byte = offset; byte < offset + count; ++byte) {
-    Chunk &chunk = *chunks[byte / 4 / words];
-    uint16_t part = chunk.parts[byte / 4 % words];
-    (part ? chunk.bytes[part - 1][byte % 4] : chunk.cells[byte / 4 % words]).write = record;
+    Chunk &chunk = *chunks[byte / granule / granules];
+    uint64_t place = byte / granule % granules;
+    if (!chunk.parts[place]) {
+      chunk.cells[place].write = record;
+      continue;
+    }
+    Parts &parts = chunk.words[chunk.parts[place] - 1];
+    uint64_t word = byte % granule / 4;
+    (parts.parts[word] ? chunk.bytes[parts.parts[word] - 1][byte % 4] : parts.cells[word]).write =
+        record;
   }
 }
 

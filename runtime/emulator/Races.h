@@ -7,11 +7,13 @@
 // the threads that meet; that is what the clocks are for (each thread counts its meetings and knows
 // how far it has seen the others). Shuffles and votes order no memory, as PTX says.
 //
-// The shadow of memory keeps, for each word, the last write and two reads. A read that is ordered
+// The shadow of memory keeps, for each place, the last write and two reads. A read that is ordered
 // before a new one is dropped, since whoever is ordered behind the new one is ordered behind both;
 // of several unordered ones it keeps two, of different warps if there are any, since a thread can
-// be ordered behind all reads of one warp more easily than behind those of two. A word that is
-// written in parts gets a record for each byte: neighbours of 16 or 8 bits are not a race.
+// be ordered behind all reads of one warp more easily than behind those of two. Sixteen bytes,
+// which one thread reads or writes at once where it can, have one record until they are accessed in
+// parts; then each word has one, and a word that is accessed in parts one for each byte: neighbours
+// of 16 or 8 bits are not a race.
 //
 //===-------------------------------------------------------------------------------------------===//
 #ifndef DESCENT_RUNTIME_EMULATOR_RACES_H
@@ -92,7 +94,7 @@ public:
     chunks.clear();
     held = 0;
   }
-  /// Memory that the records take, about; ten times that of the data that was accessed.
+  /// Memory that the records take, about: three to fifty times that of the data that was accessed.
   uint64_t bytes() const { return held; }
 
   /// The byte that the last race was found at.
@@ -100,12 +102,20 @@ public:
   bool conflictIsWrite = false; ///< whether the other access wrote
 
 private:
-  static constexpr uint64_t words = 256; // to a chunk
+  static constexpr uint64_t granule = 16, granules = 64; // bytes, and granules to a chunk
+  /// Four records for one, and where each of them became four in turn.
+  struct Parts {
+    Cell cells[4];
+    uint16_t parts[4] = {}; ///< 1 + index into `bytes`
+  };
   struct Chunk {
-    Cell cells[words];
-    uint16_t parts[words] = {}; ///< 1 + index into `bytes` of a word that was split
+    Cell cells[granules];
+    uint16_t parts[granules] = {}; ///< 1 + index into `words`
+    std::vector<Parts> words;
     std::vector<std::array<Cell, 4>> bytes;
   };
+  const Record *checkParts(Chunk &chunk, Parts &parts, uint64_t offset, uint64_t end,
+                           const Record &access, bool write, const Clocks &clocks);
   const Record *checkCell(Cell &cell, const Record &access, bool write, const Clocks &clocks);
 
   std::vector<std::unique_ptr<Chunk>> chunks;
