@@ -251,7 +251,9 @@ Plan makePlan(ModuleOp schedule, ModuleOp kernels, const CudaTarget &cuda, const
   DeviceMemory behind = deviceMemoryOf(schedule, kernels, cuda);
   plan.memory.deviceWorkspace = behind.workspace;
   plan.memory.deviceStaging = behind.staging;
-  plan.memory.peak += behind.workspace + behind.staging;
+  // The workspace begins at a multiple of 256 behind the arena (runtime/cuda/DeviceMemory.cpp).
+  plan.memory.peak = static_cast<int64_t>(llvm::alignTo(plan.memory.peak, 256)) +
+                     behind.workspace + behind.staging;
   plan.memory.lowerBound += behind.workspace + behind.staging;
   plan.device = makeDevicePlan(schedule, kernels, cuda, cubin);
   return plan;
