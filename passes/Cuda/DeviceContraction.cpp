@@ -206,7 +206,7 @@ void ContractionEmitter::tileFunction(Value partials, const CudaTarget &cuda) {
   ValueRange arguments = function.getArguments();
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                     b.getI32IntegerAttr(static_cast<int32_t>(DeviceTile::blocksPerMultiprocessor(
-                        plan, sourceA, sourceB, cuda.capability))));
+                        plan, sourceA, sourceB, cuda.capability, body.epilogue.size()))));
   DeviceTile sum(e, plan, sourceA, sourceB);
   sum.emit(shared, e.globalPointer(arguments[0]), e.globalPointer(arguments[1]), row, column, from,
            to);

@@ -20,10 +20,12 @@ using namespace mlir;
 namespace descent {
 
 int64_t DeviceTile::blocksPerMultiprocessor(const DeviceTilePlan &plan, const TileSource &a,
-                                            const TileSource &b, int capability) {
+                                            const TileSource &b, int capability,
+                                            size_t epilogueOps) {
   bool async = TileCopy::isAsync(plan, a) && TileCopy::isAsync(plan, b);
   bool pairs = capability >= 100 && plan.math == TileMath::Floats && b.depthRuns;
-  return (async && !pairs ? 512 : 256) / plan.threads();
+  bool crowded = plan.math == TileMath::Floats && epilogueOps > 1;
+  return (async && !pairs && !crowded ? 512 : 256) / plan.threads();
 }
 
 DeviceTile::Core DeviceTile::floatCore(const TileLayout &layoutA, const TileLayout &layoutB) {

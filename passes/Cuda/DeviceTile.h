@@ -77,10 +77,11 @@ public:
 
   /// Blocks that are to fit a multiprocessor: 512 threads, of up to 128 registers; or 256 where
   /// operands go through registers, or where f32 is multiplied in pairs (`capability` 100 on) and
-  /// the columns have to be paired first. Left to itself the device's assembler aims at more
-  /// blocks, and spills a few registers for them.
+  /// the columns have to be paired first, or where an epilogue of some length (`epilogueOps`) needs
+  /// registers beside those of f32's core, which fill 128. Left to itself the device's assembler
+  /// aims at more blocks, and spills a few registers for them.
   static int64_t blocksPerMultiprocessor(const DeviceTilePlan &plan, const TileSource &a,
-                                         const TileSource &b, int capability);
+                                         const TileSource &b, int capability, size_t epilogueOps);
 
   /// `lanes` (a power of two, at most 8) neighbouring sums, from a multiple of `lanes` on, as f32
   /// or a vector of it.
