@@ -175,9 +175,9 @@ static LogicalResult writeFile(StringRef path, StringRef bytes, Location where) 
   return success();
 }
 
-/// Runs a tool with its output into `folder`/log, which is returned as text.
-static FailureOr<std::string> runTool(ArrayRef<std::string> command, const TemporaryFolder &folder,
-                                      Location where) {
+/// Runs tool `name` with its output into `folder`/log, which is returned as text.
+static FailureOr<std::string> runTool(StringRef name, ArrayRef<std::string> command,
+                                      const TemporaryFolder &folder, Location where) {
   SmallVector<StringRef> arguments(command.begin(), command.end());
   std::string message, log = folder.file("log");
   std::optional<StringRef> redirects[] = {std::nullopt, StringRef(log), StringRef(log)};
@@ -185,6 +185,11 @@ static FailureOr<std::string> runTool(ArrayRef<std::string> command, const Tempo
       llvm::sys::ExecuteAndWait(command[0], arguments, std::nullopt, redirects, 0, 0, &message);
   auto output = llvm::MemoryBuffer::getFile(log);
   std::string text = output ? (*output)->getBuffer().str() : std::string();
+  // -1: it did not start. A tool that was found by looking is there, so its variable names it.
+  if (status == -1)
+    return emitError(where) << "cannot run " << command[0] << ": " << message << "; correct $"
+                            << name.upper() << ", or unset it to look in PATH, $CUDA_HOME/bin and "
+                            << "/usr/local/cuda/bin";
   if (status)
     return emitError(where) << llvm::join(command, " ") << " failed"
                             << (message.empty() ? "" : ": " + message) << "\n"
@@ -237,7 +242,7 @@ FailureOr<std::optional<Cubin>> assemble(StringRef ptx, const CudaTarget &cuda, 
   if (failed(writeFile(source, ptx, where)))
     return failure();
   FailureOr<std::string> log =
-      runTool({tool, "-v", "-arch=" + cuda.chip, source, "-o", result}, folder, where);
+      runTool("ptxas", {tool, "-v", "-arch=" + cuda.chip, source, "-o", result}, folder, where);
   if (failed(log))
     return failure();
   auto bytes = llvm::MemoryBuffer::getFile(result, /*IsText=*/false,
@@ -262,7 +267,7 @@ FailureOr<std::string> disassemble(StringRef cubin, Location where) {
   std::string source = folder.file("device.cubin");
   if (failed(writeFile(source, cubin, where)))
     return failure();
-  return runTool({tool, source}, folder, where);
+  return runTool("nvdisasm", {tool, source}, folder, where);
 }
 
 } // namespace descent

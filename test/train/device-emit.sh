@@ -38,6 +38,12 @@ if ! [ -x /usr/local/cuda/bin/ptxas ]; then
   quiet none descent compile mlp --target $target -o train
   grep -q 'note: no ptxas was found, so the program holds PTX alone' quiet.log || fail "$(cat quiet.log)"
 fi
+# A tool that is named and is not there is an error that names the variable, not a program without it, and leaves no file.
+for level in cubin exe; do
+  ! PTXAS=$PWD/nowhere descent compile mlp --target $target --emit=$level -o unwritten 2>error.log || fail "a ptxas that is not there went unnoticed"
+  grep -q "cannot run $PWD/nowhere: .*correct .PTXAS, or unset it" error.log || fail "$(cat error.log)"
+  [ ! -e unwritten ] || fail "a file without a cubin was left"
+done
 if has_ptxas; then
   descent compile mlp --target $target --emit=cubin -o device.cubin
   [ "$(head -c 4 device.cubin | tail -c 3)" = ELF ] || fail "--emit=cubin is no ELF file"
