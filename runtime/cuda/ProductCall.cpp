@@ -1,5 +1,4 @@
-//===- ProductCall.cpp - One product, described to cuBLASLt
-//------------------------------------===//
+//===- ProductCall.cpp - One product, described to cuBLASLt ---------------===//
 
 #include "runtime/cuda/ProductCall.h"
 

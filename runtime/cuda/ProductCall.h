@@ -1,5 +1,4 @@
-//===- ProductCall.h - One product, described to cuBLASLt
-//--------------------------------------===//
+//===- ProductCall.h - One product, described to cuBLASLt -------------------------------------===//
 //
 // The one place that knows how a row-major product becomes a column-major one. A row-major matrix
 // of R x C is, in the same memory, a column-major one of C x R with the same leading dimension. A

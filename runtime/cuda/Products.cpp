@@ -1,5 +1,4 @@
-//===- Products.cpp - Matrix products by cuBLASLt
-//----------------------------------------------===//
+//===- Products.cpp - Matrix products by cuBLASLt ---------------------------------------------===//
 //
 // The library orders its algorithms by an estimate. The first few are run on memory of their own
 // and timed with events; another than the first is taken only if it is clearly faster, so that

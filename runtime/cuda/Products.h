@@ -1,5 +1,4 @@
-//===- Products.h - Matrix products by cuBLASLt
-//------------------------------------------------===//
+//===- Products.h - Matrix products by cuBLASLt -----------------------------------------------===//
 //
 // An executor uses this in three steps. `choose`, before the arena exists, finds an algorithm for
 // every product of the program, or that there is none. `bind` makes what a call needs, for the

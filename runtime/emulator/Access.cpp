@@ -1,11 +1,10 @@
-//===- Access.cpp - Memory accesses of device code, checked
-//-------------------------------------===//
+//===- Access.cpp - Memory accesses of device code, checked -----------------------------------===//
 //
 // cp.async writes at an unknown time between its issue and the wait that covers its group. Here it
 // happens at the wait, the latest time there is; until then the destination is all ones (NaN) and
 // counts as a write in flight, which no thread may read or write, not even the one that issued it.
 //
-//===-------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 #include "runtime/emulator/Block.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
-//===- Block.cpp - Threads, barriers and meetings of a block
-//------------------------------------===//
+//===- Block.cpp - Threads, barriers and meetings of a block ----------------------------------===//
 
 #include "runtime/emulator/Block.h"
 
@@ -13,7 +12,7 @@ static thread_local Block *currentBlock = nullptr;
 
 Block &Block::current() { return *currentBlock; }
 
-//===-------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // A block's life
 //===-------------------------------------------------------------------------------------------===//
 

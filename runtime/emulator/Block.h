@@ -1,5 +1,4 @@
-//===- Block.h - Runs the threads of a block
-//----------------------------------------------------===//
+//===- Block.h - Runs the threads of a block --------------------------------------------------===//
 //
 // Each thread is a fiber that runs until it must wait for others (a barrier, an operation of its
 // warp), then the next one that can go on runs. There is no preemption, so a run is deterministic;
@@ -9,7 +8,7 @@
 // A fault leaves the fiber it happened on for good and ends the launch; nothing on a fiber's stack
 // may therefore own anything at that point.
 //
-//===-------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 #ifndef DESCENT_RUNTIME_EMULATOR_BLOCK_H
 #define DESCENT_RUNTIME_EMULATOR_BLOCK_H
 

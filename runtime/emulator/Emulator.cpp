@@ -1,5 +1,4 @@
-//===- Emulator.cpp - Modules and launches
-//------------------------------------------------------===//
+//===- Emulator.cpp - Modules and launches --------------------------------===//
 
 #include "runtime/emulator/Emulator.h"
 #include "runtime/core/Error.h"

@@ -1,5 +1,4 @@
-//===- Emulator.h - A CUDA device on the CPU
-//----------------------------------------------------===//
+//===- Emulator.h - A CUDA device on the CPU --------------------------------------------------===//
 //
 // A device has memory of its own, modules whose code was retargeted to the host (see
 // descent/emulator.h), and launches of their kernels, one block after another, every thread a
@@ -8,7 +7,7 @@
 // A launch is synchronous and belongs to the thread of the host that calls it. What a stream will
 // have to keep of a launch is its LaunchRequest, which owns the values of the parameters.
 //
-//===-------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 #ifndef DESCENT_RUNTIME_EMULATOR_EMULATOR_H
 #define DESCENT_RUNTIME_EMULATOR_EMULATOR_H
 

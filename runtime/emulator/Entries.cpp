@@ -1,11 +1,10 @@
-//===- Entries.cpp - What retargeted code calls, by name
-//----------------------------------------===//
+//===- Entries.cpp - What retargeted code calls, by name --------------------------------------===//
 //
 // Beside the entries of descent/emulator.h: conversions that LLVM's code generator calls where the
 // host has no instruction for them and libgcc no function (a narrow float is in the lower half of a
 // vector register, as is a float), and the functions of CUDA's libdevice that MLIR names.
 //
-//===-------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 #include "runtime/emulator/Emulator.h"
 #include "runtime/emulator/Numbers.h"
 #include "runtime/emulator/Output.h"

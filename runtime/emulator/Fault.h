@@ -1,5 +1,4 @@
-//===- Fault.h - What the emulator found wrong
-//--------------------------------------------------===//
+//===- Fault.h - What the emulator found wrong ----------------------------===//
 
 #ifndef DESCENT_RUNTIME_EMULATOR_FAULT_H
 #define DESCENT_RUNTIME_EMULATOR_FAULT_H

@@ -1,10 +1,9 @@
-//===- Fiber.cpp - Stacks and the switch between them
-//-------------------------------------------===//
+//===- Fiber.cpp - Stacks and the switch between them -----------------------------------------===//
 //
 // The switch saves what the System V ABI says a call preserves, and nothing else: rounding modes
 // and signal masks are the same in all fibers.
 //
-//===-------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 #include "runtime/emulator/Fiber.h"
 #include "runtime/core/Error.h"
 

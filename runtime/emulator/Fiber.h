@@ -1,11 +1,10 @@
-//===- Fiber.h - Threads of the device on one thread of the host
-//-------------------------------===//
+//===- Fiber.h - Threads of the device on one thread of the host ------------------------------===//
 //
 // A fiber is a stack and a stack pointer. Switching costs about 20 ns, against 180 ns for
 // swapcontext, which asks the kernel for the signal mask; a row kernel switches twenty times a
 // thread, so this decides how long a test takes.
 //
-//===-------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 #ifndef DESCENT_RUNTIME_EMULATOR_FIBER_H
 #define DESCENT_RUNTIME_EMULATOR_FIBER_H
 

@@ -1,5 +1,4 @@
-//===- Memory.cpp - Memory of the emulated device
-//-----------------------------------------------===//
+//===- Memory.cpp - Memory of the emulated device -------------------------===//
 
 #include "runtime/emulator/Memory.h"
 #include "runtime/core/Error.h"

@@ -1,5 +1,4 @@
-//===- Memory.h - Memory of the emulated device
-//-------------------------------------------------===//
+//===- Memory.h - Memory of the emulated device -----------------------------------------------===//
 //
 // The device has an address space of its own: an address of the host means nothing there, and one
 // of the device faults on the host. Allocations are kept at least 1 GiB apart and their addresses
@@ -7,7 +6,7 @@
 // surely as one that is wrong by one, and so is a pointer to what was freed. Every byte knows
 // whether it was written.
 //
-//===-------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 #ifndef DESCENT_RUNTIME_EMULATOR_MEMORY_H
 #define DESCENT_RUNTIME_EMULATOR_MEMORY_H
 

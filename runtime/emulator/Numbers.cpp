@@ -1,11 +1,10 @@
-//===- Numbers.cpp - Arithmetic of the device
-//---------------------------------------------------===//
+//===- Numbers.cpp - Arithmetic of the device -------------------------------------------------===//
 //
 // Rounded operations are exact: the host rounds as the instruction says. Approximations (ex2, lg2,
 // rsqrt, sin, cos) are the C library's values, where the hardware is off by a unit or two in the
 // last place: a kernel that depends on those bits depends on the chip.
 //
-//===-------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 #include "runtime/emulator/Numbers.h"
 
 #include <descent/emulator.h>

@@ -1,5 +1,4 @@
-//===- Numbers.h - Formats and rounding of the device
-//-------------------------------------------===//
+//===- Numbers.h - Formats and rounding of the device ---------------------===//
 
 #ifndef DESCENT_RUNTIME_EMULATOR_NUMBERS_H
 #define DESCENT_RUNTIME_EMULATOR_NUMBERS_H

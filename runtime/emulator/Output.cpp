@@ -1,10 +1,9 @@
-//===- Output.cpp - printf and assert of device code
-//--------------------------------------------===//
+//===- Output.cpp - printf and assert of device code ------------------------------------------===//
 //
 // clang turns a printf into a call of vprintf with the arguments in local memory: int and unsigned
 // as 4 bytes, long, pointers and double as 8 (float is promoted).
 //
-//===-------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 #include "runtime/emulator/Output.h"
 #include "runtime/emulator/Block.h"
 

@@ -1,5 +1,4 @@
-//===- Output.h - printf and assert of device code
-//----------------------------------------------===//
+//===- Output.h - printf and assert of device code ------------------------===//
 
 #ifndef DESCENT_RUNTIME_EMULATOR_OUTPUT_H
 #define DESCENT_RUNTIME_EMULATOR_OUTPUT_H

@@ -1,5 +1,4 @@
-//===- Products.cpp - cuBLASLt, answered on the CPU
-//--------------------------------------------===//
+//===- Products.cpp - cuBLASLt, answered on the CPU -------------------------------------------===//
 //
 // The table of runtime/cuda/Driver.h. Descriptors hold what was written to them and refuse what
 // cuBLASLt refuses: an attribute of the wrong size, a descriptor that is gone. As there, most of

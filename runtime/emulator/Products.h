@@ -1,5 +1,4 @@
-//===- Products.h - cuBLASLt, answered on the CPU
-//----------------------------------------------===//
+//===- Products.h - cuBLASLt, answered on the CPU ---------------------------------------------===//
 //
 // What tests ask of the emulated library besides its table, which is descent_emulated_library.
 //

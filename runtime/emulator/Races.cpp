@@ -1,5 +1,4 @@
-//===- Races.cpp - Which accesses of a block's threads are ordered
-//-----------------------------===//
+//===- Races.cpp - Which accesses of a block's threads are ordered --------===//
 
 #include "runtime/emulator/Races.h"
 

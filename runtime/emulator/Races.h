@@ -1,5 +1,4 @@
-//===- Races.h - Which accesses of a block's threads are ordered
-//-------------------------------===//
+//===- Races.h - Which accesses of a block's threads are ordered ------------------------------===//
 //
 // Two accesses of one byte by different threads of a block race if one of them writes, not both are
 // atomic, and nothing orders them. A barrier of the whole block orders everything: it begins a new
@@ -15,7 +14,7 @@
 // parts; then each word has one, and a word that is accessed in parts one for each byte: neighbours
 // of 16 or 8 bits are not a race.
 //
-//===-------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 #ifndef DESCENT_RUNTIME_EMULATOR_RACES_H
 #define DESCENT_RUNTIME_EMULATOR_RACES_H
 

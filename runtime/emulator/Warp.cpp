@@ -1,10 +1,9 @@
-//===- Warp.cpp - Operations of a warp
-//----------------------------------------------------------===//
+//===- Warp.cpp - Operations of a warp --------------------------------------------------------===//
 //
 // Semantics are those of the PTX ISA. A shuffle that takes its value from a lane outside the mask,
 // or from one that has exited, is undefined there and a fault here.
 //
-//===-------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 #include "runtime/emulator/Block.h"
 #include "runtime/emulator/Numbers.h"
 

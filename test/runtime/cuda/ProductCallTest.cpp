@@ -1,5 +1,4 @@
-//===- ProductCallTest.cpp - Descriptions of products, by the library itself
-//-------------------===//
+//===- ProductCallTest.cpp - Descriptions of products, by the library itself ------------------===//
 //
 // Descriptors need no GPU: where the real cuBLASLt is installed, it checks the number and the size
 // of every attribute that the runtime writes.

@@ -1,5 +1,4 @@
-//===- ProductChoicesTest.cpp - Which algorithm a product takes, and that it stays
-//-------------===//
+//===- ProductChoicesTest.cpp - Which algorithm a product takes, and that it stays ------------===//
 
 #include "ProductRig.h"
 

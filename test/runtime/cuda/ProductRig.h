@@ -1,5 +1,4 @@
-//===- ProductRig.h - Products on the emulated device
-//------------------------------------------===//
+//===- ProductRig.h - Products on the emulated device -----------------------------------------===//
 //
 // A program of one kernel with one product, on a device that the emulator answers for, and the same
 // product by loops over rows and columns, written from the description of exec.device_product and

@@ -1,5 +1,4 @@
-//===- ProductsTest.cpp - Every product the runtime asks cuBLASLt for
-//--------------------------===//
+//===- ProductsTest.cpp - Every product the runtime asks cuBLASLt for -------------------------===//
 //
 // The runtime's own calls, on the emulated library. The emulator multiplies column-major matrices
 // as cuBLASLt describes them, the loops in ProductRig.h row-major ones as exec.device_product does:

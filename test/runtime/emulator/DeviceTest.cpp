@@ -1,10 +1,9 @@
-//===- DeviceTest.cpp - The engine with hand-written kernels
-//------------------------------------===//
+//===- DeviceTest.cpp - The engine with hand-written kernels ----------------------------------===//
 //
 // The kernels here are what compiler/Target/Emulate makes of device code, written by hand: they
 // show the contract of descent/emulator.h without a compiler.
 //
-//===-------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 #include "runtime/core/Error.h"
 #include "runtime/emulator/Emulator.h"
 #include "runtime/emulator/Numbers.h"

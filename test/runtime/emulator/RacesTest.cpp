@@ -1,5 +1,4 @@
-//===- RacesTest.cpp - Order of accesses, and rounding
-//------------------------------------------===//
+//===- RacesTest.cpp - Order of accesses, and rounding --------------------===//
 #include "runtime/emulator/Races.h"
 #include "runtime/core/Narrow.h"
 #include "runtime/emulator/Numbers.h"
