@@ -1,9 +1,8 @@
 //===- Products.cpp - cuBLASLt, answered on the CPU -------------------------------------------===//
 //
-// The table of runtime/cuda/Driver.h. Descriptors hold what was written to them and refuse what
-// cuBLASLt refuses: an attribute of the wrong size, a descriptor that is gone. As there, most of
-// what is wrong shows only when an algorithm is asked for; what is supported follows the tables of
-// CUDA's manual.
+// The table of runtime/cuda/Driver.h; what products are described with is in
+// ProductDescriptors.cpp. As in cuBLASLt, most of what is wrong with a description shows only when
+// an algorithm is asked for; what is supported follows the tables of CUDA's manual.
 //
 // A product is put on its stream and computed when its turn has come. What cuBLASLt leaves to luck
 // is an error here: an algorithm used for another product than it was chosen for, a pointer less
@@ -17,228 +16,21 @@
 #include "runtime/core/Error.h"
 #include "runtime/emulator/Driver.h"
 #include "runtime/emulator/ProductArithmetic.h"
+#include "runtime/emulator/ProductDescriptors.h"
 
 #include <fmt/format.h>
 
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
+#include <cstring>
 #include <optional>
-#include <set>
-
-namespace descent::cuda {
-
-struct cublasLtContext {};
-
-struct cublasLtMatmulDescOpaque {
-  int32_t compute = CUBLAS_COMPUTE_32F, scale = CUDA_R_32F, pointerMode = 0;
-  int32_t transposeA = 0, transposeB = 0;
-  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  uint64_t bias = 0, aux = 0, scaleA = 0, scaleB = 0, scaleC = 0, scaleD = 0, amaxD = 0;
-  int64_t biasStride = 0, auxLd = 0, auxStride = 0;
-  int32_t processors = 0, auxType = -1, biasType = -1;
-  int8_t fastAccumulation = 0;
-};
-
-struct cublasLtMatrixLayoutOpaque {
-  uint32_t type = 0;
-  int32_t order = CUBLASLT_ORDER_COL, batch = 1;
-  uint64_t rows = 0, columns = 0;
-  int64_t ld = 0, stride = 0;
-};
-
-struct cublasLtMatmulPreferenceOpaque {
-  uint32_t searchMode = 0, reductions = 7, alignments[4] = {256, 256, 256, 256};
-  uint64_t workspace = 0;
-};
-
-} // namespace descent::cuda
 
 using namespace descent;
 using namespace descent::cuda;
 using namespace descent::emulator;
 
 namespace {
-
-thread_local std::string message;
-
-/// What has been created and not destroyed.
-std::mutex handlesMutex;
-std::set<const void *> handles;
-
-template <typename T> cublasStatus_t createHandle(T **handle, T value = {}) {
-  if (!handle)
-    return CUBLAS_STATUS_INVALID_VALUE;
-  std::lock_guard lock(handlesMutex);
-  *handle = new T(value);
-  handles.insert(*handle);
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t invalid(std::string what) {
-  message = std::move(what);
-  fmt::print(stderr, "emulator: {}\n", message);
-  return CUBLAS_STATUS_INVALID_VALUE;
-}
-
-bool isLive(const void *handle) {
-  std::lock_guard lock(handlesMutex);
-  return handles.contains(handle);
-}
-
-template <typename T> cublasStatus_t destroyHandle(T *handle, const char *what) {
-  if (!isLive(handle))
-    return invalid(fmt::format("{} of what was never created, or is gone", what));
-  std::lock_guard lock(handlesMutex);
-  handles.erase(handle);
-  delete handle;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-template <typename T>
-cublasStatus_t assign(T &field, const void *value, size_t bytes, const char *function,
-                      int attribute) {
-  if (!value || bytes != sizeof(T))
-    return invalid(fmt::format("{}: attribute {} has {} bytes, not {}", function, attribute,
-                               sizeof(T), bytes));
-  std::memcpy(&field, value, bytes);
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-//===----------------------------------------------------------------------------------------===//
-// Descriptors
-//===----------------------------------------------------------------------------------------===//
-
-cublasStatus_t createDescription(cublasLtMatmulDesc_t *description, cublasComputeType_t compute,
-                                 cudaDataType_t scale) {
-  cublasLtMatmulDescOpaque value;
-  value.compute = compute;
-  value.scale = scale;
-  return createHandle(description, value);
-}
-cublasStatus_t destroyDescription(cublasLtMatmulDesc_t description) {
-  return destroyHandle(description, "cublasLtMatmulDescDestroy");
-}
-
-cublasStatus_t setDescription(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t attribute,
-                              const void *value, size_t bytes) {
-  const char *function = "cublasLtMatmulDescSetAttribute";
-  if (!isLive(d))
-    return invalid(fmt::format("{}: no such description", function));
-  auto set = [&](auto &field) { return assign(field, value, bytes, function, attribute); };
-  switch (attribute) {
-  case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE:
-    return set(d->compute);
-  case CUBLASLT_MATMUL_DESC_SCALE_TYPE:
-    return set(d->scale);
-  case CUBLASLT_MATMUL_DESC_POINTER_MODE:
-    return set(d->pointerMode);
-  case CUBLASLT_MATMUL_DESC_TRANSA:
-    return set(d->transposeA);
-  case CUBLASLT_MATMUL_DESC_TRANSB:
-    return set(d->transposeB);
-  case CUBLASLT_MATMUL_DESC_EPILOGUE:
-    return set(d->epilogue);
-  case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
-    return set(d->bias);
-  case CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE:
-    return set(d->biasStride);
-  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
-    return set(d->aux);
-  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
-    return set(d->auxLd);
-  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE:
-    return set(d->auxStride);
-  case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
-    return set(d->processors);
-  case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
-    return set(d->scaleA);
-  case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
-    return set(d->scaleB);
-  case CUBLASLT_MATMUL_DESC_C_SCALE_POINTER:
-    return set(d->scaleC);
-  case CUBLASLT_MATMUL_DESC_D_SCALE_POINTER:
-    return set(d->scaleD);
-  case CUBLASLT_MATMUL_DESC_AMAX_D_POINTER:
-    return set(d->amaxD);
-  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE:
-    return set(d->auxType);
-  case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
-    return set(d->fastAccumulation);
-  case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
-    return set(d->biasType);
-  }
-  return invalid(fmt::format("{}: unknown attribute {}", function, static_cast<int>(attribute)));
-}
-
-cublasStatus_t createLayout(cublasLtMatrixLayout_t *layout, cudaDataType_t type, uint64_t rows,
-                            uint64_t columns, int64_t ld) {
-  cublasLtMatrixLayoutOpaque value;
-  value.type = type;
-  value.rows = rows;
-  value.columns = columns;
-  value.ld = ld;
-  return createHandle(layout, value);
-}
-cublasStatus_t destroyLayout(cublasLtMatrixLayout_t layout) {
-  return destroyHandle(layout, "cublasLtMatrixLayoutDestroy");
-}
-
-cublasStatus_t setLayout(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute,
-                         const void *value, size_t bytes) {
-  const char *function = "cublasLtMatrixLayoutSetAttribute";
-  if (!isLive(layout))
-    return invalid(fmt::format("{}: no such layout", function));
-  auto set = [&](auto &field) { return assign(field, value, bytes, function, attribute); };
-  switch (attribute) {
-  case CUBLASLT_MATRIX_LAYOUT_TYPE:
-    return set(layout->type);
-  case CUBLASLT_MATRIX_LAYOUT_ORDER:
-    return set(layout->order);
-  case CUBLASLT_MATRIX_LAYOUT_ROWS:
-    return set(layout->rows);
-  case CUBLASLT_MATRIX_LAYOUT_COLS:
-    return set(layout->columns);
-  case CUBLASLT_MATRIX_LAYOUT_LD:
-    return set(layout->ld);
-  case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
-    return set(layout->batch);
-  case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
-    return set(layout->stride);
-  }
-  return invalid(fmt::format("{}: unknown attribute {}", function, static_cast<int>(attribute)));
-}
-
-cublasStatus_t createPreference(cublasLtMatmulPreference_t *preference) {
-  return createHandle(preference);
-}
-cublasStatus_t destroyPreference(cublasLtMatmulPreference_t preference) {
-  return destroyHandle(preference, "cublasLtMatmulPreferenceDestroy");
-}
-
-cublasStatus_t setPreference(cublasLtMatmulPreference_t p,
-                             cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
-                             size_t bytes) {
-  const char *function = "cublasLtMatmulPreferenceSetAttribute";
-  if (!isLive(p))
-    return invalid(fmt::format("{}: no such preference", function));
-  auto set = [&](auto &field) { return assign(field, value, bytes, function, attribute); };
-  switch (attribute) {
-  case CUBLASLT_MATMUL_PREF_SEARCH_MODE:
-    return set(p->searchMode);
-  case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
-    return set(p->workspace);
-  case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
-    return set(p->reductions);
-  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
-  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
-  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
-  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
-    return set(p->alignments[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES]);
-  }
-  return invalid(fmt::format("{}: unknown attribute {}", function, static_cast<int>(attribute)));
-}
 
 //===----------------------------------------------------------------------------------------===//
 // What is supported
@@ -468,7 +260,7 @@ cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t descripti
   if (!isLive(handle) || !problem || !isLive(preference) || wanted <= 0 || !results || !found)
     return CUBLAS_STATUS_INVALID_VALUE;
   *found = 0;
-  if (message = refusal(*problem); !message.empty())
+  if (productMessage = refusal(*problem); !productMessage.empty())
     return CUBLAS_STATUS_NOT_SUPPORTED;
   Algorithm base = {};
   base.mark = Algorithm::magic;
@@ -506,12 +298,12 @@ cublasStatus_t checkAlgorithm(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   std::optional<Problem> problem = problemOf(description, a, b, c, d);
   if (!isLive(handle) || !problem || !chosen || !result)
     return CUBLAS_STATUS_INVALID_VALUE;
-  if (message = refusal(*problem); !message.empty())
+  if (productMessage = refusal(*problem); !productMessage.empty())
     return CUBLAS_STATUS_NOT_SUPPORTED;
   Algorithm algorithm;
   std::memcpy(&algorithm, chosen, sizeof algorithm);
   if (algorithm.mark != Algorithm::magic || algorithm.problem != hashOf(*problem)) {
-    message = "the algorithm was chosen for another product";
+    productMessage = "the algorithm was chosen for another product";
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   *result = {};
@@ -635,7 +427,7 @@ cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
   if (cublasStatus_t status =
           checkAlgorithm(handle, description, aLayout, bLayout, cLayout, dLayout, chosen, &checked);
       status != CUBLAS_STATUS_SUCCESS) {
-    fmt::print(stderr, "emulator: cublasLtMatmul: {}\n", message);
+    fmt::print(stderr, "emulator: cublasLtMatmul: {}\n", productMessage);
     return status;
   }
   Algorithm algorithm;
@@ -714,9 +506,6 @@ const char *statusString(cublasStatus_t status) {
   return "an unknown status";
 }
 
-cublasStatus_t create(cublasLtHandle_t *handle) { return createHandle(handle); }
-cublasStatus_t destroy(cublasLtHandle_t handle) { return destroyHandle(handle, "cublasLtDestroy"); }
-
 } // namespace
 
 LibrarySettings emulator::librarySettings() {
@@ -739,13 +528,13 @@ LibrarySettings emulator::librarySettings() {
   return settings;
 }
 
-const std::string &emulator::libraryMessage() { return message; }
+const std::string &emulator::libraryMessage() { return productMessage; }
 
 extern "C" const Library descent_emulated_library = {
     .cublasLtGetVersion = version,
     .cublasLtGetStatusString = statusString,
-    .cublasLtCreate = create,
-    .cublasLtDestroy = destroy,
+    .cublasLtCreate = createLibrary,
+    .cublasLtDestroy = destroyLibrary,
     .cublasLtMatmulDescCreate = createDescription,
     .cublasLtMatmulDescDestroy = destroyDescription,
     .cublasLtMatmulDescSetAttribute = setDescription,
