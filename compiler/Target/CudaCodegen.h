@@ -55,7 +55,7 @@ struct Cubin {
   llvm::StringMap<DeviceResources> functions; ///< by name
 };
 
-/// Where ptxas is: $PTXAS, then PATH, $CUDA_HOME/bin, /usr/local/cuda/bin. Empty if nowhere.
+/// Where a tool is: $PTXAS for ptxas, PATH, $CUDA_HOME/bin, /usr/local/cuda/bin. Empty if nowhere.
 std::string findCudaTool(llvm::StringRef name);
 
 /// Assembles PTX for the chip. Nothing if there is no ptxas; an error if it refuses the code.

@@ -11,6 +11,7 @@
 // change sides with their matrices.
 //
 //===------------------------------------------------------------------------------------------===//
+
 #ifndef DESCENT_RUNTIME_CUDA_PRODUCTCALL_H
 #define DESCENT_RUNTIME_CUDA_PRODUCTCALL_H
 

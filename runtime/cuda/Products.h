@@ -6,6 +6,7 @@
 // one call; nothing is allocated and nothing depends on time.
 //
 //===------------------------------------------------------------------------------------------===//
+
 #ifndef DESCENT_RUNTIME_CUDA_PRODUCTS_H
 #define DESCENT_RUNTIME_CUDA_PRODUCTS_H
 

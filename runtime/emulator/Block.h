@@ -9,6 +9,7 @@
 // may therefore own anything at that point.
 //
 //===------------------------------------------------------------------------------------------===//
+
 #ifndef DESCENT_RUNTIME_EMULATOR_BLOCK_H
 #define DESCENT_RUNTIME_EMULATOR_BLOCK_H
 

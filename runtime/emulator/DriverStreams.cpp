@@ -43,7 +43,7 @@ EventObject &eventOf(CUevent event) {
   return objectOf(state().events, event, "event", "cuEventDestroy");
 }
 
-/// The range of pinned memory that holds [address, address + bytes), or null where none touches it.
+/// Whether [address, address + bytes) is pinned memory; refuses a range of which only a part is.
 static bool isPinned(const char *call, const char *argument, const void *address, uint64_t bytes) {
   auto begin = reinterpret_cast<uintptr_t>(address);
   for (auto [start, memory] : state().pinned) {

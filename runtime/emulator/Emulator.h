@@ -8,6 +8,7 @@
 // have to keep of a launch is its LaunchRequest, which owns the values of the parameters.
 //
 //===------------------------------------------------------------------------------------------===//
+
 #ifndef DESCENT_RUNTIME_EMULATOR_EMULATOR_H
 #define DESCENT_RUNTIME_EMULATOR_EMULATOR_H
 

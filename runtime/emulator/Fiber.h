@@ -5,6 +5,7 @@
 // thread, so this decides how long a test takes.
 //
 //===------------------------------------------------------------------------------------------===//
+
 #ifndef DESCENT_RUNTIME_EMULATOR_FIBER_H
 #define DESCENT_RUNTIME_EMULATOR_FIBER_H
 

@@ -7,6 +7,7 @@
 // whether it was written.
 //
 //===------------------------------------------------------------------------------------------===//
+
 #ifndef DESCENT_RUNTIME_EMULATOR_MEMORY_H
 #define DESCENT_RUNTIME_EMULATOR_MEMORY_H
 

@@ -3,6 +3,7 @@
 // What tests ask of the emulated library besides its table, which is descent_emulated_library.
 //
 //===------------------------------------------------------------------------------------------===//
+
 #ifndef DESCENT_RUNTIME_EMULATOR_PRODUCTS_H
 #define DESCENT_RUNTIME_EMULATOR_PRODUCTS_H
 

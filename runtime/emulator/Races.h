@@ -15,6 +15,7 @@
 // of 16 or 8 bits are not a race.
 //
 //===------------------------------------------------------------------------------------------===//
+
 #ifndef DESCENT_RUNTIME_EMULATOR_RACES_H
 #define DESCENT_RUNTIME_EMULATOR_RACES_H
 

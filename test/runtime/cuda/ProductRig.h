@@ -5,6 +5,7 @@
 // from nothing else.
 //
 //===------------------------------------------------------------------------------------------===//
+
 #ifndef DESCENT_TEST_RUNTIME_CUDA_PRODUCTRIG_H
 #define DESCENT_TEST_RUNTIME_CUDA_PRODUCTRIG_H
 
