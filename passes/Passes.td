@@ -479,6 +479,32 @@ def FoldAccumulations : Pass<"fold-accumulations", "::mlir::ModuleOp"> {
     Statistic<"declinedEpilogue", "declined-epilogue", "Declined: the epilogue does more than add">];
 }
 
+def FoldBiasGradients : Pass<"fold-bias-gradients", "::mlir::ModuleOp"> {
+  let summary = "Let a library's product add up the rows of an operand too";
+  let description = [{
+    The gradients of a linear layer, dW = x^T dy and db = the sum of dy's rows, read dy twice. A library adds up an operand along k while it multiplies.
+    A kernel of columns that is nothing but such a sum, of an operand that a plain product of a library reads along the same axis, becomes the product's
+    second result, in f32. The result of the product is f32 too, since the library has one type for both. Sums whose readers stand in front of the product
+    stay, as do those beside a product that adds onto a tensor.
+
+    ```mlir
+    %0 = exec.fusion "columns"(%dy) : ... { %s = nn.reduce_sum %dy [0]; exec.yield %s }
+    %1 = exec.fusion "gemm"(%x, %dy) : ... attributes {library} { %y = nn.matmul %x, %dy {transpose_a}; exec.yield %y }
+    ```
+    becomes
+    ```mlir
+    %1:2 = exec.fusion "gemm"(%x, %dy) : ... attributes {library} { %y = nn.matmul %x, %dy {transpose_a}; %s = nn.reduce_sum %dy [0]; exec.yield %y, %s }
+    ```
+
+    Numerics: the sums are f32 in another order.
+  }];
+  let statistics = [
+    Statistic<"gradientsFolded", "gradients-folded", "Sums that became a result of a product">,
+    Statistic<"declinedOrder", "declined-order", "Sums declined: a reader stands in front of the product">,
+    Statistic<"declinedProduct", "declined-product", "Sums declined: the library has no such product with a sum">];
+  let dependentDialects = ["::descent::exec::ExecDialect", "::descent::nn::NNDialect"];
+}
+
 def OutlineKernels : Pass<"outline-kernels", "::mlir::ModuleOp"> {
   let summary = "Turn fusions into exec.kernel symbols and launches";
   let description = [{

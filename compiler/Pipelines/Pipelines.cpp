@@ -82,6 +82,10 @@ void buildFusionPhase(OpPassManager &pm, const FusionOptions &options) {
   pm.addPass(createFoldEpilogues(epilogues));
   // Recognises additions only once they are epilogues.
   pm.addPass(createFoldAccumulations());
+  // Behind all that changes what a product computes: only a plain one takes a sum, and one with a
+  // sum takes nothing more.
+  if (options.cuda)
+    pm.addPass(createFoldBiasGradients());
   pm.addPass(createOutlineKernels());
   pm.addPass(createVerifyKernels());
 }

@@ -293,8 +293,7 @@ LogicalResult DeviceColumns::emit(func::FuncOp tensors) {
 
 } // namespace
 
-FailureOr<exec::DeviceKernelOp> emitDeviceColumns(exec::KernelOp kernel, ModuleOp target,
-                                                  const CudaTarget &) {
+LogicalResult appendDeviceColumns(exec::KernelOp kernel, DeviceKernel &device) {
   auto tensors = lowerToTensorForm(kernel);
   if (failed(tensors))
     return failure();
@@ -309,10 +308,15 @@ FailureOr<exec::DeviceKernelOp> emitDeviceColumns(exec::KernelOp kernel, ModuleO
                llvm::is_contained(node->reduced, dimensions - 1);
       }))
     (*graph)->appendUnitDimension();
-  DeviceKernel device(kernel, target);
   ImplicitLocOpBuilder builder(kernel.getLoc(), kernel.getContext());
   DeviceLanes lanes(builder);
-  if (failed(DeviceColumns(**graph, lanes, device).emit(**tensors)))
+  return DeviceColumns(**graph, lanes, device).emit(**tensors);
+}
+
+FailureOr<exec::DeviceKernelOp> emitDeviceColumns(exec::KernelOp kernel, ModuleOp target,
+                                                  const CudaTarget &) {
+  DeviceKernel device(kernel, target);
+  if (failed(appendDeviceColumns(kernel, device)))
     return failure();
   return device.op();
 }

@@ -22,16 +22,17 @@ static int64_t bytesOf(MemRefType type) {
 }
 
 DeviceKernel::DeviceKernel(exec::KernelOp kernel, ModuleOp target)
-    : builder(kernel.getLoc(), kernel.getContext()), inputCount(kernel.getArgumentTypes().size()) {
+    : builder(kernel.getLoc(), kernel.getContext()), prefix(kernel.getSymName()),
+      inputCount(kernel.getArgumentTypes().size()) {
   builder.setInsertionPointToEnd(target.getBody());
-  std::string name = kernel.getSymName().str();
+  const std::string &name = prefix;
   functions = gpu::GPUModuleOp::create(builder, name + ".gpu");
   device = exec::DeviceKernelOp::create(builder, name, inputCount, /*workspace=*/0);
   Block &body = device.getBody().emplaceBlock();
   for (Type type :
        llvm::concat<const Type>(kernel.getArgumentTypes(), kernel.getResultTypes())) {
     MemRefType buffer = deviceBufferType(type);
-    body.addArgument(buffer, kernel.getLoc());
+    buffers.push_back(body.addArgument(buffer, kernel.getLoc()));
     if (buffer.getNumElements() > INT32_MAX)
       functions->setAttr(index64AttrName, builder.getUnitAttr());
   }
@@ -40,6 +41,16 @@ DeviceKernel::DeviceKernel(exec::KernelOp kernel, ModuleOp target)
     mayOverlap.insert(inputCount + result);
   }
   builder.setInsertionPointToEnd(&body);
+}
+
+DeviceKernel DeviceKernel::part(StringRef name, ArrayRef<Value> inputs,
+                                ArrayRef<Value> outputs) const {
+  DeviceKernel part(*this);
+  part.prefix += ("_" + name).str();
+  part.buffers.assign(inputs.begin(), inputs.end());
+  llvm::append_range(part.buffers, outputs);
+  part.inputCount = static_cast<unsigned>(inputs.size());
+  return part;
 }
 
 Value DeviceKernel::workspace(MemRefType type) {
@@ -53,7 +64,7 @@ Value DeviceKernel::workspace(MemRefType type) {
 gpu::GPUFuncOp DeviceKernel::function(StringRef suffix, ValueRange buffers, DeviceSize block,
                                       int64_t blocksPerMultiprocessor) {
   OpBuilder inside = OpBuilder::atBlockEnd(functions.getBody());
-  std::string name = device.getSymName().str();
+  std::string name = prefix;
   if (!suffix.empty())
     name += "_" + suffix.str();
   auto function = gpu::GPUFuncOp::create(inside, builder.getLoc(), name,
@@ -64,12 +75,13 @@ gpu::GPUFuncOp DeviceKernel::function(StringRef suffix, ValueRange buffers, Devi
   if (blocksPerMultiprocessor)
     function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                       inside.getI32IntegerAttr(static_cast<int32_t>(blocksPerMultiprocessor)));
+  auto inputs = static_cast<unsigned>(device.getInputs());
   for (auto [index, buffer] : llvm::enumerate(buffers)) {
     auto argument = dyn_cast<BlockArgument>(buffer);
     if (argument && mayOverlap.contains(argument.getArgNumber()))
       continue;
     function.setArgAttr(index, LLVM::LLVMDialect::getNoAliasAttrName(), inside.getUnitAttr());
-    if (argument && argument.getArgNumber() < inputCount)
+    if (argument && argument.getArgNumber() < inputs)
       function.setArgAttr(index, LLVM::LLVMDialect::getReadonlyAttrName(), inside.getUnitAttr());
   }
   return function;

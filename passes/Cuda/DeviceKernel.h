@@ -37,10 +37,16 @@ public:
   mlir::gpu::GPUModuleOp module() const { return functions; }
 
   /// The kernel's operands, inputs first.
-  mlir::Value operand(unsigned index) { return device.getBody().getArgument(index); }
+  mlir::Value operand(unsigned index) { return buffers[index]; }
   mlir::Value input(unsigned index) { return operand(index); }
   mlir::Value output(unsigned index) { return operand(inputCount + index); }
-  mlir::ValueRange operands() { return device.getBody().getArguments(); }
+  mlir::ValueRange operands() { return buffers; }
+
+  /// A part of the kernel, for a generator that takes it for a kernel of its own: it has `inputs`
+  /// and `outputs` for operands and appends to the same module, and to where commands() stands now.
+  /// Names of its functions begin with <kernel>_<name>.
+  DeviceKernel part(llvm::StringRef name, llvm::ArrayRef<mlir::Value> inputs,
+                    llvm::ArrayRef<mlir::Value> outputs) const;
 
   /// A new part of the workspace.
   mlir::Value workspace(mlir::MemRefType type);
@@ -71,6 +77,8 @@ private:
   exec::DeviceKernelOp device;
   mlir::gpu::GPUModuleOp functions;
   mlir::ImplicitLocOpBuilder builder;
+  std::string prefix; ///< of the functions' names
+  llvm::SmallVector<mlir::Value> buffers;
   unsigned inputCount;
   llvm::SmallDenseSet<unsigned> mayOverlap; ///< operands that may share their bytes with another
 };

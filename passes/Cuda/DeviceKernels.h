@@ -19,6 +19,8 @@ class OpPassManager;
 
 namespace descent {
 
+class DeviceKernel;
+
 /// Elementwise ops and reductions over the last axis on one [R..., C] domain.
 mlir::FailureOr<exec::DeviceKernelOp> emitDeviceRows(exec::KernelOp kernel, mlir::ModuleOp target,
                                                      const CudaTarget &cuda);
@@ -33,6 +35,8 @@ mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> generateDeviceKernels(mlir::M
 /// producers.
 mlir::FailureOr<exec::DeviceKernelOp>
 emitDeviceColumns(exec::KernelOp kernel, mlir::ModuleOp target, const CudaTarget &cuda);
+/// The same into a device form that is being built, as appendDeviceContraction does.
+mlir::LogicalResult appendDeviceColumns(exec::KernelOp kernel, DeviceKernel &device);
 /// Ops that move elements: transpose, slice, pad, concat, split, broadcast, reshape.
 mlir::FailureOr<exec::DeviceKernelOp> emitDeviceCopy(exec::KernelOp kernel, mlir::ModuleOp target,
                                                      const CudaTarget &cuda);

@@ -15,6 +15,10 @@
 // What every cuBLASLt has is a product with or without a bias, of one type, whose rows begin at
 // multiples of 16 bytes. For anything else `otherwise` holds a generated product.
 //
+// The sum of an operand beside a product (OperandSum) is the library's epilogue bgrad_a or bgrad_b.
+// Not every version has that for every pair of types, so `otherwise` holds the two apart: the plain
+// product, itself by the library, and the commands of a kernel of columns.
+//
 // Numerics: rounds to the result's type once, behind the whole epilogue. The ops of the kernel may
 // round in between: a bf16 pre-activation is rounded before gelu is applied to it, and a derivative
 // before it multiplies, where the library goes on with the f32 value; what it stores for the
@@ -28,8 +32,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
 #include "passes/Cuda/DeviceContraction.h"
 #include "passes/Cuda/DeviceKernel.h"
+#include "passes/Cuda/DeviceKernels.h"
 #include "passes/Cuda/DeviceLanes.h"
 #include "passes/Fusion/KernelRules.h"
 #include "passes/Fusion/LibraryForm.h"
@@ -44,12 +50,21 @@ using Activation = LibraryForm::Activation;
 
 Type elementOf(Value value) { return getElementTypeOrSelf(value.getType()); }
 
+/// A kernel with the sum of an operand, as two: the product, and the sum, whose only input is the
+/// operand.
+struct Apart {
+  OwningOpRef<exec::KernelOp> product, sum;
+
+  Apart(exec::KernelOp kernel, const LibraryForm &form);
+};
+
 class Emission {
 public:
   Emission(exec::KernelOp kernel, LibraryForm form, DeviceKernel &device, const CudaTarget &cuda)
       : kernel(kernel), form(form), device(device), cuda(cuda),
         shape(this->form.product.getContraction()) {}
 
+  /// Appends the commands, without room for what the library works in.
   LogicalResult emit();
 
 private:
@@ -58,6 +73,7 @@ private:
   Value castBias();
   Value transposed(Value matrix, StringRef name, int64_t rows, int64_t columns);
   bool isCertain() const;
+  LogicalResult emitOtherwise();
 
   exec::KernelOp kernel;
   LibraryForm form;
@@ -65,6 +81,36 @@ private:
   const CudaTarget &cuda;
   Contraction shape;
 };
+
+Apart::Apart(exec::KernelOp kernel, const LibraryForm &form) {
+  fusion::OperandSum beside = *form.operandSum;
+  OpBuilder builder(kernel.getContext());
+  nn::MatmulOp matmul = form.product;
+  Value operand = matmul->getOperand(beside.operand);
+  Type result = beside.sum.getResult().getType();
+  sum = exec::KernelOp::create(builder, kernel.getLoc(), kernel.getSymName(),
+                               builder.getFunctionType(operand.getType(), result),
+                               fusion::columnsKind, kernel.getSourcesAttr(),
+                               /*arg_attrs=*/nullptr, /*res_attrs=*/nullptr);
+  Block &body = sum->getBody().emplaceBlock();
+  IRMapping mapping;
+  mapping.map(operand, body.addArgument(operand.getType(), operand.getLoc()));
+  builder.setInsertionPointToEnd(&body);
+  if (beside.cast)
+    builder.clone(*beside.cast.getOperation(), mapping);
+  Operation *copy = builder.clone(*beside.sum.getOperation(), mapping);
+  exec::YieldOp::create(builder, kernel.getLoc(), copy->getResults());
+
+  product = kernel.clone();
+  product->setFunctionType(
+      builder.getFunctionType(kernel.getArgumentTypes(), form.value.getType()));
+  Block &rest = product->getBody().front();
+  fusion::OperandSum copied = *fusion::matchLibraryForm(rest)->operandSum;
+  rest.getTerminator()->eraseOperand(1);
+  copied.sum->erase();
+  if (copied.cast)
+    copied.cast->erase();
+}
 
 bool isEight(LibraryForm form) {
   return elementOf(form.product.getA()).getIntOrFloatBitWidth() == 8;
@@ -186,8 +232,24 @@ Value Emission::transposed(Value matrix, StringRef name, int64_t rows, int64_t c
 /// Whether every version of the library has an algorithm: one type and no more than a bias, rows
 /// at multiples of 16 bytes.
 bool Emission::isCertain() const {
-  return !isEight(form) && form.activation == Activation::None && shape.m % 8 == 0 &&
-         shape.n % 8 == 0 && shape.k % 8 == 0;
+  return !form.operandSum && !isEight(form) && form.activation == Activation::None &&
+         shape.m % 8 == 0 && shape.n % 8 == 0 && shape.k % 8 == 0;
+}
+
+/// The commands of generated code, or of a library that adds up no operand.
+LogicalResult Emission::emitOtherwise() {
+  if (!form.operandSum)
+    return appendDeviceContraction(kernel, device, cuda);
+  Apart apart(kernel, form);
+  SmallVector<Value> inputs(device.operands().take_front(kernel.getArgumentTypes().size()));
+  DeviceKernel product = device.part("product", inputs, outputOf(form.value));
+  LibraryForm plain = *fusion::matchLibraryForm(apart.product->getBody().front());
+  if (failed(Emission(*apart.product, plain, product, cuda).emit()))
+    return failure();
+  nn::MatmulOp matmul = form.product;
+  DeviceKernel sum = device.part("columns", operandOf(matmul->getOperand(form.operandSum->operand)),
+                                 outputOf(form.operandSum->sum->getResult(0)));
+  return appendDeviceColumns(*apart.sum, sum);
 }
 
 LogicalResult Emission::emit() {
@@ -209,7 +271,9 @@ LogicalResult Emission::emit() {
   std::string epilogue;
   switch (form.activation) {
   case Activation::None:
-    epilogue = bias ? "bias" : "none";
+    epilogue = form.operandSum ? form.operandSum->operand == 0 ? "bgrad_a" : "bgrad_b"
+               : bias          ? "bias"
+                               : "none";
     break;
   case Activation::Relu:
     epilogue = bias ? "relu_bias" : "relu";
@@ -225,25 +289,23 @@ LogicalResult Emission::emit() {
   bool tf32 = compute && compute.getValue() == "tf32" && elementOf(product.getA()).isF32();
   int64_t m = shape.m, n = shape.n, k = shape.k;
   bool batched = shape.batch > 1;
+  Value sum = form.operandSum ? outputOf(form.operandSum->sum->getResult(0)) : Value();
   auto command = exec::DeviceProductOp::create(
       b, m, n, k, transposeA ? m : k, transposeB ? k : n, n, transposeA, transposeB,
       /*accumulate=*/static_cast<bool>(form.accumulated), epilogue, tf32 ? "tf32" : "f32",
       shape.batch, batched ? m * k : 0, batched ? k * n : 0, batched ? m * n : 0, aux ? n : 0, a,
-      other, outputOf(form.value), bias, aux, /*bias_gradient=*/Value(),
+      other, outputOf(form.value), bias, aux, /*bias_gradient=*/sum,
       form.scale ? operandOf(form.scale) : Value(), /*scale_b=*/Value());
   if (!isCertain()) {
     Block &otherwise = command.getOtherwise().emplaceBlock();
     OpBuilder::InsertionGuard saved(b);
     b.setInsertionPointToEnd(&otherwise);
-    if (failed(appendDeviceContraction(kernel, device, cuda)))
+    if (failed(emitOtherwise()))
       return failure();
     // Parts of the workspace belong to the kernel.
     for (auto part : llvm::make_early_inc_range(otherwise.getOps<exec::WorkspaceOp>()))
       part->moveBefore(command);
   }
-  // What the library works in lies behind what it reads there.
-  auto workspace = static_cast<int64_t>(device.op().getWorkspace());
-  device.op().setWorkspace(llvm::alignTo(workspace, 256) + cuda.libraryWorkspace());
   return success();
 }
 
@@ -281,11 +343,14 @@ std::string descent::libraryRefusal(exec::KernelOp kernel, const CudaTarget &cud
 
 FailureOr<exec::DeviceKernelOp> descent::emitDeviceGemm(exec::KernelOp kernel, ModuleOp target,
                                                         const CudaTarget &cuda) {
-  if (!libraryRefusal(kernel, cuda).empty())
+  auto form = fusion::matchLibraryForm(kernel.getBody().front());
+  if (!form || !refusalOf(kernel, *form, cuda).empty())
     return emitDeviceContraction(kernel, target, cuda);
   DeviceKernel device(kernel, target);
-  LibraryForm form = *fusion::matchLibraryForm(kernel.getBody().front());
-  if (failed(Emission(kernel, form, device, cuda).emit()))
+  if (failed(Emission(kernel, *form, device, cuda).emit()))
     return failure();
+  // What the library works in lies behind what it reads there.
+  auto workspace = static_cast<int64_t>(device.op().getWorkspace());
+  device.op().setWorkspace(llvm::alignTo(workspace, 256) + cuda.libraryWorkspace());
   return device.op();
 }

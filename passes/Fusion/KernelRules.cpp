@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Fusion/KernelRules.h"
+#include "passes/Fusion/LibraryForm.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -133,7 +134,8 @@ std::optional<std::string> epilogueViolation(Operation *op, ArrayRef<int64_t> sh
 
 /// Products: one contraction and elementwise ops on its domain. Others: one op, and copies that its
 /// generator reads or writes through.
-std::optional<std::string> singleViolation(StringRef kind, ArrayRef<Operation *> ops) {
+std::optional<std::string> singleViolation(StringRef kind, ArrayRef<Operation *> ops,
+                                           bool library) {
   Operation *main = nullptr;
   for (Operation *op : ops)
     if (!isElementwise(op) && !isFree(op) && kernelKind(op) == kind) {
@@ -144,8 +146,12 @@ std::optional<std::string> singleViolation(StringRef kind, ArrayRef<Operation *>
   if (!main)
     return "no op of kind " + kind.str();
   bool contraction = fusionClass(main) == FusionClass::Contraction;
+  std::optional<OperandSum> beside;
+  for (Operation *op : ops)
+    if (auto sum = dyn_cast<nn::ReduceSumOp>(op); sum && library && !beside)
+      beside = OperandSum::of(sum);
   for (Operation *op : ops) {
-    if (op == main)
+    if (op == main || (beside && (op == beside->sum || op == beside->cast)))
       continue;
     if (contraction) {
       if (std::optional<std::string> reason = epilogueViolation(op, shapeOf(main->getResult(0))))
@@ -325,14 +331,15 @@ bool fusion::isKnownKind(StringRef kind) {
       .Default(false);
 }
 
-std::optional<std::string> fusion::kernelViolation(StringRef kind, ArrayRef<Operation *> ops) {
+std::optional<std::string> fusion::kernelViolation(StringRef kind, ArrayRef<Operation *> ops,
+                                                   bool library) {
   if (!isKnownKind(kind))
     return "no generator makes kernels of kind '" + kind.str() + "'";
   if (kind == rowsKind)
     return rowsViolation(ops);
   if (kind == columnsKind)
     return columnsViolation(ops);
-  return singleViolation(kind, ops);
+  return singleViolation(kind, ops, library);
 }
 
 SmallVector<int64_t> fusion::kernelDomain(StringRef kind, ArrayRef<Operation *> ops) {

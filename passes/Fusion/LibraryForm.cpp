@@ -53,6 +53,38 @@ bool isPlain(const LibraryForm &form) {
 
 } // namespace
 
+std::optional<OperandSum> OperandSum::of(nn::ReduceSumOp sum) {
+  OperandSum found;
+  found.sum = sum;
+  Value operand = sum.getX();
+  if (auto cast = operand.getDefiningOp<nn::CastOp>()) {
+    if (!isWidening(cast) || !cast->hasOneUse() || cast->getBlock() != sum->getBlock())
+      return std::nullopt;
+    found.cast = cast;
+    operand = cast.getX();
+  }
+  Operation *reader = found.cast ? found.cast.getOperation() : sum.getOperation();
+  if (!isOutside(operand, sum) || !elementOf(sum.getX()).isF32() ||
+      !elementOf(sum.getResult()).isF32() || shapeOf(operand).size() != 2 || sum.getKeep() ||
+      reducedAxes(sum) != SmallVector<int64_t>{0})
+    return std::nullopt;
+  std::optional<OperandSum> result;
+  for (OpOperand &use : operand.getUses()) {
+    if (use.getOwner() == reader)
+      continue;
+    auto product = dyn_cast<nn::MatmulOp>(use.getOwner());
+    if (!product || result || product->getBlock() != sum->getBlock() ||
+        shapeOf(product.getResult()).size() != 2)
+      return std::nullopt;
+    Contraction shape = product.getContraction();
+    found.operand = use.getOperandNumber();
+    if (found.operand == 0 ? !shape.transposeA : shape.transposeB)
+      return std::nullopt;
+    result = found;
+  }
+  return result;
+}
+
 LibraryForm LibraryForm::of(nn::MatmulOp product) {
   LibraryForm form;
   form.product = product;
@@ -159,6 +191,15 @@ std::optional<LibraryForm> fusion::matchLibraryForm(Block &body) {
       !isOutside(form.product.getB(), form.product))
     return std::nullopt;
   llvm::SmallPtrSet<Operation *, 8> taken{form.product};
+  for (auto sum : body.getOps<nn::ReduceSumOp>()) {
+    std::optional<OperandSum> operandSum = OperandSum::of(sum);
+    if (!operandSum || form.operandSum)
+      return std::nullopt;
+    form.operandSum = operandSum;
+    taken.insert(sum);
+    if (operandSum->cast)
+      taken.insert(operandSum->cast);
+  }
   for (bool changed = true; changed;) {
     changed = false;
     for (Operation *user : form.value.getUsers()) {
@@ -184,6 +225,13 @@ std::optional<LibraryForm> fusion::matchLibraryForm(Block &body) {
   for (Operation &op : body.without_terminator())
     if (!taken.contains(&op))
       return std::nullopt;
+  if (form.operandSum) {
+    // One type for what the library stores, and nothing else behind the product.
+    auto results = body.getTerminator()->getOperands();
+    bool both = isPlain(form) && elementOf(form.value).isF32() && results.size() == 2 &&
+                results[0] == form.value && results[1] == form.operandSum->sum.getResult();
+    return both ? std::optional(form) : std::nullopt;
+  }
   bool yielded = false;
   for (Value result : body.getTerminator()->getOperands()) {
     yielded |= result == form.value;

@@ -8,6 +8,9 @@
 //     sum -> [plus what lies in the result's place]
 //     sum -> [times the derivative of gelu at a saved tensor]
 //
+// A product without any of these can add up one of its operands along k beside it: the gradient of
+// a bias (fold-bias-gradients).
+//
 // Chains are read as the library computes them: in f32 from the sum on, with one rounding at the
 // end. Where the ops round in between (a bf16 pre-activation, say) the library is more precise.
 //
@@ -32,6 +35,17 @@ inline constexpr llvm::StringLiteral computeAttrName = "compute";
 /// there. For experiments and tests; it stays with the op on its way to the kernel.
 inline constexpr llvm::StringLiteral tileAttrName = "descent.tile";
 
+/// A product's operand added up along k, in f32, in the product's block.
+struct OperandSum {
+  unsigned operand;
+  nn::ReduceSumOp sum;
+  nn::CastOp cast; ///< of a narrow operand, before the sum; null for f32
+
+  /// What `sum` is of this kind: it and perhaps the cast read what is an argument of the block, and
+  /// a product of matrices reads that as an operand stored with k as its first axis.
+  static std::optional<OperandSum> of(nn::ReduceSumOp sum);
+};
+
 struct LibraryForm {
   enum class Activation { None, Relu, Gelu, GeluGradient };
 
@@ -43,6 +57,7 @@ struct LibraryForm {
   mlir::Value saved;       ///< GeluGradient: where the derivative is taken
   Activation activation = Activation::None;
   mlir::Value preactivation; ///< what Relu or Gelu is applied to
+  std::optional<OperandSum> operandSum;
 
   /// The product alone.
   static LibraryForm of(nn::MatmulOp product);
@@ -58,7 +73,8 @@ struct LibraryForm {
 };
 
 /// The form of a body that is nothing but a product and such a chain, and whose results are the end
-/// of the chain and perhaps the pre-activation of a gelu.
+/// of the chain and perhaps the pre-activation of a gelu; or a product with an f32 result and the
+/// sum of an operand, in this order.
 std::optional<LibraryForm> matchLibraryForm(mlir::Block &body);
 
 /// The op that makes the mask of a relu: x > 0, where `x` is what the relu is applied to.

@@ -38,3 +38,9 @@ func.func @batched(%q: tensor<2x3x8x16xf32>, %k: tensor<2x3x8x16xf32>) -> tensor
   %0 = nn.matmul %q, %k {transpose_b} : tensor<2x3x8x16xf32>, tensor<2x3x8x16xf32>
   return %0 : tensor<2x3x8x8xf32>
 }
+// Weights that lie the other way round: the bias gradient is the sum of the first operand. With 600 rows the sum has two launches where it is apart.
+func.func @transposed(%x: tensor<600x8xf32>, %w: tensor<12x8xf32>, %b: tensor<12xf32>) -> tensor<600x12xf32> {
+  %0 = nn.matmul %x, %w {transpose_b} : tensor<600x8xf32>, tensor<12x8xf32>
+  %1 = nn.add %0, %b : tensor<600x12xf32>, tensor<12xf32>
+  return %1 : tensor<600x12xf32>
+}

@@ -121,3 +121,39 @@ exec.kernel @eight "gemm" (%x: tensor<32x16xf8E4M3FN>, %w: tensor<16x64xf8E4M3FN
   %2 = nn.cast %1 to bf16 : tensor<32x64xf32>
   exec.yield %2 : tensor<32x64xbf16>
 }
+
+// The sum of an operand's rows beside the product. Not every version adds up an operand of these types: the plain product, which every version has, and
+// the sum in code of our own stand by.
+// CHECK-LABEL: gpu.module @bias_gradient.gpu
+// CHECK: gpu.func @bias_gradient_columns
+// CHECK: exec.device_kernel @bias_gradient inputs 2
+// SM90-SAME: workspace 33554432
+// CHECK: ^bb0(%[[X:.*]]: memref<32x16xbf16>, %[[DY:.*]]: memref<32x24xbf16>, %[[DW:.*]]: memref<16x24xf32>, %[[DB:.*]]: memref<24xf32>):
+// CHECK: exec.device_product %[[X]], %[[DY]] to %[[DW]] bias_gradient %[[DB]] {epilogue = "bgrad_b"
+// CHECK-SAME: transpose_a
+// CHECK-SAME: otherwise
+// CHECK: exec.device_product %[[X]], %[[DY]] to %[[DW]] {
+// CHECK-SAME: transpose_a
+// CHECK-NOT: otherwise
+// CHECK: exec.device_launch @bias_gradient.gpu::@bias_gradient_columns grid {{.*}} (%[[DY]], %[[DB]])
+exec.kernel @bias_gradient "gemm" (%x: tensor<32x16xbf16>, %dy: tensor<32x24xbf16>) -> (tensor<16x24xf32>, tensor<24xf32>) attributes {library, sources = []} {
+  %0 = nn.matmul %x, %dy {transpose_a, result_type = f32} : tensor<32x16xbf16>, tensor<32x24xbf16>
+  %1 = nn.cast %dy to f32 : tensor<32x24xbf16>
+  %2 = nn.reduce_sum %1 [0] : tensor<32x24xf32>
+  exec.yield %0, %2 : tensor<16x24xf32>, tensor<24xf32>
+}
+
+// Of the first operand, at sizes that not even the plain product is certain for.
+// CHECK-LABEL: exec.device_kernel @bias_gradient_first
+// CHECK: ^bb0(%[[DY:.*]]: memref<33x10xf32>, %[[X:.*]]: memref<33x15xf32>, %[[DW:.*]]: memref<10x15xf32>, %[[DB:.*]]: memref<10xf32>):
+// CHECK: exec.device_product %[[DY]], %[[X]] to %[[DW]] bias_gradient %[[DB]] {epilogue = "bgrad_a"
+// CHECK-SAME: otherwise
+// CHECK: exec.device_product %[[DY]], %[[X]] to %[[DW]] {
+// CHECK-SAME: otherwise
+// CHECK: exec.device_launch @bias_gradient_first.gpu::@bias_gradient_first_product
+// CHECK: exec.device_launch @bias_gradient_first.gpu::@bias_gradient_first_columns
+exec.kernel @bias_gradient_first "gemm" (%dy: tensor<33x10xf32>, %x: tensor<33x15xf32>) -> (tensor<10x15xf32>, tensor<10xf32>) attributes {library, sources = []} {
+  %0 = nn.matmul %dy, %x {transpose_a} : tensor<33x10xf32>, tensor<33x15xf32>
+  %1 = nn.reduce_sum %dy [0] : tensor<33x10xf32>
+  exec.yield %0, %1 : tensor<10x15xf32>, tensor<10xf32>
+}

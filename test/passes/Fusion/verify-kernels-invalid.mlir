@@ -78,3 +78,23 @@ exec.kernel @k "gemm" (%x: tensor<4x4xf32>, %y: tensor<4x4xf32>, %b: tensor<4xf3
   %1 = nn.add %0, %b : tensor<4x4xf32>, tensor<4xf32>
   exec.yield %1 : tensor<4x4xf32>
 }
+
+// -----
+
+// A library adds up an operand beside a product, generated code does not.
+// expected-error @+1 {{@k is no kernel of kind 'gemm': 'nn.reduce_sum' cannot be computed in a product's epilogue}}
+exec.kernel @k "gemm" (%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>) -> (tensor<4x6xf32>, tensor<6xf32>) {
+  %0 = nn.matmul %x, %dy {transpose_a} : tensor<8x4xf32>, tensor<8x6xf32>
+  %1 = nn.reduce_sum %dy [0] : tensor<8x6xf32>
+  exec.yield %0, %1 : tensor<4x6xf32>, tensor<6xf32>
+}
+
+// -----
+
+// And along k alone.
+// expected-error @+1 {{@k is no kernel of kind 'gemm': 'nn.reduce_sum' cannot be computed in a product's epilogue}}
+exec.kernel @k "gemm" (%dy: tensor<8x6xf32>, %w: tensor<4x6xf32>) -> (tensor<8x4xf32>, tensor<6xf32>) attributes {library} {
+  %0 = nn.matmul %dy, %w {transpose_b} : tensor<8x6xf32>, tensor<4x6xf32>
+  %1 = nn.reduce_sum %dy [0] : tensor<8x6xf32>
+  exec.yield %0, %1 : tensor<8x4xf32>, tensor<6xf32>
+}
