@@ -29,8 +29,7 @@ DeviceKernel::DeviceKernel(exec::KernelOp kernel, ModuleOp target)
   functions = gpu::GPUModuleOp::create(builder, name + ".gpu");
   device = exec::DeviceKernelOp::create(builder, name, inputCount, /*workspace=*/0);
   Block &body = device.getBody().emplaceBlock();
-  for (Type type :
-       llvm::concat<const Type>(kernel.getArgumentTypes(), kernel.getResultTypes())) {
+  for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(), kernel.getResultTypes())) {
     MemRefType buffer = deviceBufferType(type);
     buffers.push_back(body.addArgument(buffer, kernel.getLoc()));
     if (buffer.getNumElements() > INT32_MAX)

@@ -10,8 +10,8 @@
 // through views or not. Which products have one is OperandSum's and LibraryForm's to say.
 //
 // The product keeps its place: what it reads is there, and so is what the sum reads. The sum comes
-// later than before if it stood in front, which its readers must allow; they are far away as a rule,
-// where gradients are packed.
+// later than before if it stood in front, which its readers must allow; they are far away as a
+// rule, where gradients are packed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -134,9 +134,9 @@ void FoldBiasGradientsPass::fold(Block &block, exec::FusionOp columns, nn::Reduc
     OpBuilder builder(fusion);
     SmallVector<Type> types(fusion->getResultTypes());
     types.push_back(sum.getResult().getType());
-    auto larger = exec::FusionOp::create(
-        builder, builder.getFusedLoc({fusion.getLoc(), columns.getLoc()}), types, fusion.getKind(),
-        fusion.getInputs());
+    auto larger =
+        exec::FusionOp::create(builder, builder.getFusedLoc({fusion.getLoc(), columns.getLoc()}),
+                               types, fusion.getKind(), fusion.getInputs());
     larger->setDiscardableAttrs(fusion->getDiscardableAttrDictionary());
     nn::MatmulOp product = form->product;
     larger.getBody().takeBody(fusion.getBody());

@@ -76,9 +76,8 @@ bool isKnownKind(llvm::StringRef kind);
 /// Why `ops`, in program order, cannot be one kernel of `kind`; nothing if they can. Values defined
 /// outside `ops` are its inputs. With `library`, a product may have the sum of an operand beside it
 /// (OperandSum).
-std::optional<std::string> kernelViolation(llvm::StringRef kind,
-                                           llvm::ArrayRef<mlir::Operation *> ops,
-                                           bool library = false);
+std::optional<std::string>
+kernelViolation(llvm::StringRef kind, llvm::ArrayRef<mlir::Operation *> ops, bool library = false);
 
 /// The common domain of a valid rows kernel, or of a columns kernel (the shape its reductions
 /// read).

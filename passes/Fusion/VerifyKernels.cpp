@@ -50,7 +50,8 @@ LogicalResult VerifyKernelsPass::verifyKernel(exec::KernelOp kernel) {
              << kernel.getSymName() << "); kernels hold ops with a fusion class";
     ops.push_back(&op);
   }
-  if (std::optional<std::string> reason = kernelViolation(kernel.getKind(), ops, kernel->hasAttr(libraryAttrName)))
+  if (std::optional<std::string> reason =
+          kernelViolation(kernel.getKind(), ops, kernel->hasAttr(libraryAttrName)))
     return kernel.emitOpError("@") << kernel.getSymName() << " is no kernel of kind '"
                                    << kernel.getKind() << "': " << *reason;
   Operation *yield = kernel.getBody().front().getTerminator();

@@ -227,8 +227,8 @@ std::optional<ProductChoice> Products::pick(const char *kernel, const descent_pr
         "kernel {} needs the matrix product {} of cuBLASLt, and version {} {} on {}; the program "
         "holds no other code for it: a newer cuBLASLt, or another precision.compute, would do",
         kernel, describe(product), drivers.library->cublasLtGetVersion(), reason, deviceName));
-  bool sums = product.epilogue == DESCENT_EPILOGUE_BGRAD_A ||
-              product.epilogue == DESCENT_EPILOGUE_BGRAD_B;
+  bool sums =
+      product.epilogue == DESCENT_EPILOGUE_BGRAD_A || product.epilogue == DESCENT_EPILOGUE_BGRAD_B;
   remarks.push_back(fmt::format("kernel {} {} by generated code: cuBLASLt {} for {}", kernel,
                                 sums ? "adds up an operand" : "runs", reason, describe(product)));
   return std::nullopt;

@@ -135,7 +135,7 @@ exec.kernel @eight "gemm" (%x: tensor<32x16xf8E4M3FN>, %w: tensor<16x64xf8E4M3FN
 // CHECK: exec.device_product %[[X]], %[[DY]] to %[[DW]] {
 // CHECK-SAME: transpose_a
 // CHECK-NOT: otherwise
-// CHECK: exec.device_launch @bias_gradient.gpu::@bias_gradient_columns grid {{.*}} (%[[DY]], %[[DB]])
+// CHECK: exec.device_launch @bias_gradient.gpu::@bias_gradient_columns grid {{.*}}(%[[DY]], %[[DB]])
 exec.kernel @bias_gradient "gemm" (%x: tensor<32x16xbf16>, %dy: tensor<32x24xbf16>) -> (tensor<16x24xf32>, tensor<24xf32>) attributes {library, sources = []} {
   %0 = nn.matmul %x, %dy {transpose_a, result_type = f32} : tensor<32x16xbf16>, tensor<32x24xbf16>
   %1 = nn.cast %dy to f32 : tensor<32x24xbf16>
