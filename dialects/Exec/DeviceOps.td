@@ -95,8 +95,8 @@ def Exec_DeviceProductOp : Exec_Op<"device_product", [AttrSizedOperandSegments, 
   let regions = (region AnyRegion:$otherwise);
   let assemblyFormat = [{
     $a `,` $b `to` $d (`bias` $bias^)? (`aux` $aux^)? (`bias_gradient` $bias_gradient^)? (`scales` $scale_a^ `,` $scale_b)? attr-dict
-    `:` type($a) `,` type($b) `,` type($d) (`,` `bias` type($bias)^)? (`,` `aux` type($aux)^)? (`,` `bias_gradient` type($bias_gradient)^)?
-    (`,` `scales` type($scale_a)^ `,` type($scale_b))? (`otherwise` $otherwise^)?
+    `:` type($a) `,` type($b) `,` type($d) (`bias` type($bias)^)? (`aux` type($aux)^)? (`bias_gradient` type($bias_gradient)^)?
+    (`scales` type($scale_a)^ `,` type($scale_b))? (`otherwise` $otherwise^)?
   }];
   let hasVerifier = 1;
 }
