@@ -21,7 +21,7 @@ struct FusionOptions {
 };
 void buildFusionPhase(mlir::OpPassManager &pm,
                       const FusionOptions &options = {}); // train.func on nn ops -> on exec.launch
-void buildSchedulePhase(mlir::OpPassManager &pm); // train.func -> exec.program
+void buildSchedulePhase(mlir::OpPassManager &pm);         // train.func -> exec.program
 
 void registerPhases();
 

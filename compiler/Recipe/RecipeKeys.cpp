@@ -360,9 +360,10 @@ const std::vector<Key<Recipe>> &recipeKeys() {
         .kind = Text,
         .standard = "\"cpu\"",
         .unit = "",
-        .text = "What to compile for: this machine's CPU, an NVIDIA GPU of a compute capability, or "
-                "that GPU's code run by an emulator on the CPU, for tests. `descent compile "
-                "--target` overrides it.",
+        .text =
+            "What to compile for: this machine's CPU, an NVIDIA GPU of a compute capability, or "
+            "that GPU's code run by an emulator on the CPU, for tests. `descent compile "
+            "--target` overrides it.",
         .choices = {"cpu", "cuda:sm_80", "cuda:sm_86", "cuda:sm_89", "cuda:sm_90", "cuda:sm_100",
                     "cuda-emulated"}},
        TextField(MEMBER(run.target))},

@@ -252,8 +252,8 @@ Plan makePlan(ModuleOp schedule, ModuleOp kernels, const CudaTarget &cuda, const
   plan.memory.deviceWorkspace = behind.workspace;
   plan.memory.deviceStaging = behind.staging;
   // The workspace begins at a multiple of 256 behind the arena (runtime/cuda/DeviceMemory.cpp).
-  plan.memory.peak = static_cast<int64_t>(llvm::alignTo(plan.memory.peak, 256)) +
-                     behind.workspace + behind.staging;
+  plan.memory.peak = static_cast<int64_t>(llvm::alignTo(plan.memory.peak, 256)) + behind.workspace +
+                     behind.staging;
   plan.memory.lowerBound += behind.workspace + behind.staging;
   plan.device = makeDevicePlan(schedule, kernels, cuda, cubin);
   return plan;

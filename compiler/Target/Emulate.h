@@ -53,7 +53,8 @@ public:
   /// The same for a module in memory; `file` and `lines` (may be null) are as for retargetToHost.
   static llvm::Expected<EmulatedCode> load(std::unique_ptr<llvm::LLVMContext> context,
                                            std::unique_ptr<llvm::Module> module,
-                                           llvm::StringRef file, const llvm::AsmParserContext *lines,
+                                           llvm::StringRef file,
+                                           const llvm::AsmParserContext *lines,
                                            llvm::ArrayRef<EmulatorSymbol> symbols);
   EmulatedCode(EmulatedCode &&);
   ~EmulatedCode();

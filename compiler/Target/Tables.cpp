@@ -28,8 +28,8 @@ llvm::Constant *Tables::array(ArrayRef<llvm::Constant *> elements) {
                                   llvm::ConstantArray::get(type, elements));
 }
 
-void Tables::appendTable(SmallVectorImpl<llvm::Constant *> &fields,
-                                 ArrayRef<llvm::Constant *> rows, size_t rowBytes) {
+void Tables::appendTable(SmallVectorImpl<llvm::Constant *> &fields, ArrayRef<llvm::Constant *> rows,
+                         size_t rowBytes) {
   layoutBroken |=
       !rows.empty() && module->getDataLayout().getTypeAllocSize(rows[0]->getType()) != rowBytes;
   fields.push_back(array(rows));

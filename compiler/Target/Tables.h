@@ -37,8 +37,8 @@ public:
   }
   /// An array as a value, of elements of one type.
   llvm::Constant *inlineArray(llvm::ArrayRef<llvm::Constant *> elements) {
-    return llvm::ConstantArray::get(
-        llvm::ArrayType::get(elements[0]->getType(), elements.size()), elements);
+    return llvm::ConstantArray::get(llvm::ArrayType::get(elements[0]->getType(), elements.size()),
+                                    elements);
   }
   /// A pointer to a private array of equal constants, null if there are none.
   llvm::Constant *array(llvm::ArrayRef<llvm::Constant *> elements);

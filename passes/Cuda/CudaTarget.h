@@ -15,10 +15,11 @@ namespace descent {
 /// sparsity, and serve predictions only: code never depends on them, so that it gives the same bits
 /// on every chip of its capability.
 struct CudaTarget {
-  std::string chip;        ///< "sm_90"
-  int capability = 90;     ///< 90 for 9.0
-  std::string ptxFeatures; ///< LLVM's name of the lowest PTX version that has what is used: "+ptx80"
-  bool emulated = false;   ///< the code runs on the CPU, in the emulator
+  std::string chip;    ///< "sm_90"
+  int capability = 90; ///< 90 for 9.0
+  std::string
+      ptxFeatures;       ///< LLVM's name of the lowest PTX version that has what is used: "+ptx80"
+  bool emulated = false; ///< the code runs on the CPU, in the emulator
 
   int threadsPerMultiprocessor = 2048;
   int blocksPerMultiprocessor = 32;
@@ -27,11 +28,11 @@ struct CudaTarget {
   int sharedPerBlock = 0;          ///< bytes, with opting in
   int sharedReserved = 1024;       ///< bytes of each block that the system takes
 
-  std::string product;            ///< "H100 SXM5 80GB"
-  int multiprocessors = 0;        ///< of that product
-  double memoryBandwidth = 0;     ///< bytes/s
+  std::string product;        ///< "H100 SXM5 80GB"
+  int multiprocessors = 0;    ///< of that product
+  double memoryBandwidth = 0; ///< bytes/s
   int64_t l2Bytes = 0;
-  double f32Flops = 0;            ///< flop/s, fused multiply-adds count two
+  double f32Flops = 0;                              ///< flop/s, fused multiply-adds count two
   double tf32Flops = 0, halfFlops = 0, f8Flops = 0; ///< of tensor cores; 0: has none
 
   /// As --target spells it: "cuda:sm_90" or "cuda-emulated".

@@ -21,8 +21,7 @@ int64_t deviceBytes(mlir::Type element);
 
 class DeviceLanes : public Lanes {
 public:
-  explicit DeviceLanes(mlir::ImplicitLocOpBuilder &builder)
-      : Lanes(builder, LaneTarget::Device) {}
+  explicit DeviceLanes(mlir::ImplicitLocOpBuilder &builder) : Lanes(builder, LaneTarget::Device) {}
 
   /// x of the thread in its block and of the block in the grid.
   mlir::Value thread();

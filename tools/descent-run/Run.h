@@ -26,8 +26,8 @@ mlir::LogicalResult checkLinalg(mlir::func::FuncOp function, bool gradients, dou
 
 /// Compares forward and gradient, through the Fusion phase and the kernel generators as programs
 /// are compiled, with the interpreter; then checks that neither the grouping and order of tasks nor
-/// results in place of operands change a bit. `target` is "cpu", for code of the CPU `cpu`, or one of
-/// CUDA's, whose code the emulator runs.
+/// results in place of operands change a bit. `target` is "cpu", for code of the CPU `cpu`, or one
+/// of CUDA's, whose code the emulator runs.
 mlir::LogicalResult checkCompiled(mlir::func::FuncOp function, double tolerance,
                                   reference::Arithmetic arithmetic, llvm::StringRef target,
                                   llvm::StringRef cpu);

@@ -48,10 +48,10 @@ static llvm::cl::opt<std::string>
     cpu("cpu", llvm::cl::init("native"),
         llvm::cl::desc("CPU to compile for (one whose instructions this machine has)"));
 
-static llvm::cl::opt<std::string>
-    target("target", llvm::cl::init("cpu"),
-           llvm::cl::desc("What -compiled compiles for: cpu, or cuda-emulated or a cuda:sm_XX, whose "
-                          "device code the emulator runs with all its checks"));
+static llvm::cl::opt<std::string> target(
+    "target", llvm::cl::init("cpu"),
+    llvm::cl::desc("What -compiled compiles for: cpu, or cuda-emulated or a cuda:sm_XX, whose "
+                   "device code the emulator runs with all its checks"));
 
 static LogicalResult run(func::FuncOp function) {
   double bound = tolerance > 0.0 ? tolerance : (mode == Mode::FiniteDifference ? 1e-6 : 1e-5);

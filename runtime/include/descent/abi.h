@@ -174,9 +174,9 @@ typedef struct descent_product {
 } descent_product;
 
 struct descent_command {
-  int32_t kind;             /* enum descent_command_kind */
-  uint32_t dynamic_shared;  /* LAUNCH: bytes */
-  const char *function;     /* LAUNCH: its name in the image */
+  int32_t kind;            /* enum descent_command_kind */
+  uint32_t dynamic_shared; /* LAUNCH: bytes */
+  const char *function;    /* LAUNCH: its name in the image */
   uint32_t grid[3], block[3];
   const descent_place *operands; /* LAUNCH: the function's arguments, each a pointer; FILL: one */
   uint64_t operand_count;
@@ -207,11 +207,11 @@ typedef struct descent_site {
   const char *source;           /* as the kernel's sources, but of this place */
   const char *const *outputs;   /* for each output of the kernel: the op that makes it, with the
                                    file and line where they are known */
-  const uint64_t *offsets; /* of the operands in the arena, inputs first */
-  int32_t stream;          /* of a device: enum descent_stream */
-  int32_t record;          /* event recorded behind the launch, or -1 */
-  const int32_t *waits;    /* events that the launch waits for, recorded by earlier sites on other
-                              streams */
+  const uint64_t *offsets;      /* of the operands in the arena, inputs first */
+  int32_t stream;               /* of a device: enum descent_stream */
+  int32_t record;               /* event recorded behind the launch, or -1 */
+  const int32_t *waits; /* events that the launch waits for, recorded by earlier sites on other
+                           streams */
   uint64_t wait_count;
 } descent_site;
 
@@ -255,12 +255,12 @@ typedef struct descent_memory { /* bytes; arena = persistent part + transient pa
                                    per-thread scratch */
   uint64_t arena, persistent;
   uint64_t parameters, gradients, optimizer, activations,
-      workspace;           /* activations and workspace: at the peak */
-  uint64_t working_copies; /* narrow copies of parameters, counted in `parameters` too */
-  uint64_t thread_scratch; /* each thread adds this much behind the arena */
-  uint64_t lower_bound;    /* no order-preserving plan can need less */
-  uint64_t device_workspace; /* behind the arena of a device, once for each of its streams that needs
-                                one: shared by the launches of the compute stream */
+      workspace;             /* activations and workspace: at the peak */
+  uint64_t working_copies;   /* narrow copies of parameters, counted in `parameters` too */
+  uint64_t thread_scratch;   /* each thread adds this much behind the arena */
+  uint64_t lower_bound;      /* no order-preserving plan can need less */
+  uint64_t device_workspace; /* behind the arena of a device, once for each of its streams that
+                                needs one: shared by the launches of the compute stream */
   uint64_t device_staging;   /* behind that: DESCENT_INPUT_SLOTS copies of the inputs, each input at
                                 its place in the arena less that of the first */
 } descent_memory;
