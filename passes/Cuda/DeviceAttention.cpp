@@ -12,11 +12,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mlir/Conversion/LLVMCommon/LoweringOptions.h"
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "passes/Cuda/DeviceAttentionKernels.h"
 #include "passes/Cuda/DeviceKernel.h"
 #include "passes/Cuda/DeviceKernels.h"
+#include "passes/Cuda/TensorCoreOps.h"
 
 using namespace mlir;
 
@@ -47,25 +46,10 @@ AttentionCut gradientCut(const AttentionForm &form, GradientPart part) {
   return cut;
 }
 
-/// The address of a function's buffer in global memory. Not by way of an index, which may have
-/// fewer bits than an address: from the descriptor that lowering makes of the buffer.
-Value addressOf(OpBuilder &builder, BlockArgument buffer, bool wideIndices) {
-  LowerToLLVMOptions options(builder.getContext());
-  options.overrideIndexBitwidth(wideIndices ? 64 : 32);
-  LLVMTypeConverter converter(builder.getContext(), options);
-  Location loc = buffer.getLoc();
-  Value descriptor = UnrealizedConversionCastOp::create(
-                         builder, loc, converter.convertType(buffer.getType()), Value(buffer))
-                         .getResult(0);
-  Value pointer = LLVM::ExtractValueOp::create(builder, loc, descriptor, 1);
-  return LLVM::AddrSpaceCastOp::create(
-      builder, loc, LLVM::LLVMPointerType::get(builder.getContext(), 1), pointer);
-}
-
 /// A function of the kernel, from the buffers that it uses to their addresses.
 class FunctionMaker {
 public:
-  FunctionMaker(DeviceKernel &kernel, const AttentionForm &form) : kernel(kernel), form(form) {}
+  explicit FunctionMaker(DeviceKernel &kernel) : kernel(kernel) {}
 
   /// Has the function take operand `operand` of the kernel; its address will be in `pointer`.
   void use(const AttentionOperand &operand, Value &pointer) {
@@ -90,7 +74,8 @@ public:
     OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
     SmallVector<Value> addresses;
     for (BlockArgument buffer : function.getBody().front().getArguments())
-      addresses.push_back(addressOf(builder, buffer, kernel.module()->hasAttr(index64AttrName)));
+      addresses.push_back(tensorcore::globalAddress(builder, buffer.getLoc(), buffer,
+                                                    kernel.module()->hasAttr(index64AttrName)));
     for (auto [index, pointer] : pointers)
       *pointer = addresses[index];
     Value base = LLVM::AddressOfOp::create(builder, function.getLoc(), memory);
@@ -101,7 +86,6 @@ public:
 
 private:
   DeviceKernel &kernel;
-  const AttentionForm &form;
   SmallVector<Value> buffers;
   SmallVector<std::pair<unsigned, Value *>> pointers; // which buffer, and where its address goes
 };
@@ -127,7 +111,7 @@ LogicalResult checkSizes(exec::KernelOp kernel, const AttentionForm &form) {
 
 void emitForward(DeviceKernel &kernel, const AttentionForm &form) {
   AttentionPointers pointers;
-  FunctionMaker maker(kernel, form);
+  FunctionMaker maker(kernel);
   maker.use(form.q, pointers.q);
   maker.use(form.k, pointers.k);
   maker.use(form.v, pointers.v);
@@ -149,7 +133,7 @@ void emitForward(DeviceKernel &kernel, const AttentionForm &form) {
 void emitGradientPart(DeviceKernel &kernel, const AttentionForm &form, GradientPart part,
                       Value delta) {
   AttentionPointers pointers;
-  FunctionMaker maker(kernel, form);
+  FunctionMaker maker(kernel);
   bool keys = part == GradientPart::Keys;
   maker.use(form.q, pointers.q);
   maker.use(form.k, pointers.k);

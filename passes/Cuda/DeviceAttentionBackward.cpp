@@ -159,7 +159,7 @@ private:
       from = select(isLog, from, statistic(pointers.delta, deltaOperand(), number));
     Value bytes = ok ? value(choose(ok, 4, 0)) : value(4);
     Value to = at(at(shared, stage), add(shl(thread, 2), 2 * places.tile));
-    when(less(thread, first ? 2 * count : count), [&] { copyAsync4(to, from, bytes); });
+    when(less(thread, first ? 2 * count : count), [&] { copyAsync(to, from, 4, bytes); });
   }
 
   /// delta of the own queries, and their logsumexp.

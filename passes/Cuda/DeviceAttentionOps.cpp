@@ -9,6 +9,7 @@
 #include "passes/Cuda/DeviceAttentionOps.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Cuda/TensorCoreOps.h"
 #include "llvm/ADT/bit.h"
 
 using namespace mlir;
@@ -23,8 +24,8 @@ WarpOps::WarpOps(gpu::GPUFuncOp function, FloatType narrow)
   i16 = builder.getI16Type();
   i32 = builder.getI32Type();
   i64 = builder.getI64Type();
-  globalPointer = LLVM::LLVMPointerType::get(builder.getContext(), 1);
-  sharedPointer = LLVM::LLVMPointerType::get(builder.getContext(), 3);
+  globalPointer = tensorcore::globalPointer(builder.getContext());
+  sharedPointer = tensorcore::sharedPointer(builder.getContext());
 }
 
 Value WarpOps::integer(int64_t number, Type type) {
@@ -237,19 +238,15 @@ Value WarpOps::widenBits(Value bits) {
 Value WarpOps::at(Value pointer, Word bytes) {
   if (bytes.is(0))
     return pointer;
-  SmallVector<LLVM::GEPArg> index;
-  if (bytes.isKnown())
-    index.push_back(static_cast<int32_t>(bytes.number));
-  else
-    index.push_back(bytes.value);
-  return LLVM::GEPOp::create(builder, loc, pointer.getType(), builder.getI8Type(), pointer, index);
+  LLVM::GEPArg offset = bytes.isKnown() ? LLVM::GEPArg(static_cast<int32_t>(bytes.number))
+                                        : LLVM::GEPArg(bytes.value);
+  return tensorcore::addressAt(builder, loc, pointer, offset);
 }
 
 Value WarpOps::atWide(Value pointer, Word bytes) {
   if (bytes.is(0))
     return pointer;
-  return LLVM::GEPOp::create(builder, loc, pointer.getType(), builder.getI8Type(), pointer,
-                             ArrayRef<LLVM::GEPArg>{wideValue(bytes)});
+  return tensorcore::addressAt(builder, loc, pointer, wideValue(bytes));
 }
 
 Value WarpOps::load(Value pointer, Type type, int64_t alignment) {
@@ -267,47 +264,19 @@ Value WarpOps::element(Value aggregate, int64_t index) {
 }
 
 Values WarpOps::loadMatrices(Value shared, bool transposed) {
-  Type four = LLVM::LLVMStructType::getLiteral(builder.getContext(), {i32, i32, i32, i32});
-  Value matrices = NVVM::LdMatrixOp::create(
-      builder, loc, four, shared, uint32_t(4),
-      transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
-      NVVM::LdStMatrixShapeAttr::get(builder.getContext(), 8, 8), NVVM::LdStMatrixEltType::B16);
-  Values parts;
-  for (int i = 0; i < 4; ++i)
-    parts.push_back(element(matrices, i));
-  return parts;
+  return tensorcore::loadMatrices(builder, loc, shared, transposed);
 }
 
 Values WarpOps::multiply(ValueRange a, ValueRange b, ValueRange c) {
-  auto type = narrow.isBF16() ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
-  Values left(a), right(b);
-  if (!narrow.isBF16()) // The op wants halves, and reads bf16 as integers.
-    for (Values *fragment : {&left, &right})
-      for (Value &part : *fragment)
-        part = LLVM::BitcastOp::create(builder, loc, VectorType::get({2}, narrow), part);
-  Type four = LLVM::LLVMStructType::getLiteral(builder.getContext(), {f32, f32, f32, f32});
-  Value sums = NVVM::MmaOp::create(
-      builder, loc, four, left, right, c, ArrayRef<int64_t>{16, 8, 16}, std::nullopt, std::nullopt,
-      std::array<NVVM::MMATypes, 2>{type, type},
-      std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row, NVVM::MMALayout::col});
-  Values parts;
-  for (int i = 0; i < 4; ++i)
-    parts.push_back(element(sums, i));
-  return parts;
+  return tensorcore::multiply(builder, loc, narrow, a, b, c);
 }
 
-void WarpOps::copyAsync16(Value shared, Value global, Value bytes) {
-  NVVM::CpAsyncOp::create(builder, loc, shared, global, uint32_t(16),
-                          NVVM::LoadCacheModifierKind::CG, bytes);
+void WarpOps::copyAsync(Value shared, Value global, int64_t bytes, Value read) {
+  tensorcore::copyAsync(builder, loc, shared, global, bytes, read);
 }
 
-void WarpOps::copyAsync4(Value shared, Value global, Value bytes) {
-  NVVM::CpAsyncOp::create(builder, loc, shared, global, uint32_t(4),
-                          NVVM::LoadCacheModifierKind::CA, bytes);
-}
-
-void WarpOps::commitCopies() { NVVM::CpAsyncCommitGroupOp::create(builder, loc); }
-void WarpOps::awaitCopies() { NVVM::CpAsyncWaitGroupOp::create(builder, loc, 0); }
+void WarpOps::commitCopies() { tensorcore::commitCopies(builder, loc); }
+void WarpOps::awaitCopies() { tensorcore::awaitCopies(builder, loc, 0); }
 void WarpOps::barrier() { NVVM::BarrierOp::create(builder, loc); }
 void WarpOps::warpBarrier() { NVVM::SyncWarpOp::create(builder, loc, integer(-1, i32)); }
 

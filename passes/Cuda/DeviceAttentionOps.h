@@ -100,12 +100,10 @@ public:
   void store(mlir::Value value, mlir::Value pointer, int64_t alignment);
   mlir::Value element(mlir::Value aggregate, int64_t index);
 
-  // Warps and tensor cores (m16n8k16; fragments are i32, accumulators f32).
+  // Warps and tensor cores, as TensorCoreOps.h says; products are of the narrow type.
   Values loadMatrices(mlir::Value shared, bool transposed);
   Values multiply(mlir::ValueRange a, mlir::ValueRange b, mlir::ValueRange c);
-  /// Copies 16 bytes past the registers and, with `bytes`, that many followed by zeros.
-  void copyAsync16(mlir::Value shared, mlir::Value global, mlir::Value bytes = nullptr);
-  void copyAsync4(mlir::Value shared, mlir::Value global, mlir::Value bytes);
+  void copyAsync(mlir::Value shared, mlir::Value global, int64_t bytes, mlir::Value read);
   void commitCopies();
   void awaitCopies();
   void barrier();

@@ -98,7 +98,7 @@ void AttentionTiles::copyRows(Word place, int64_t count, Word row, const HeadRow
           continue;
         }
         Value ok = both(rowExists, chunkExists(copyChunk, column));
-        copyAsync16(target, at(from, advance), ok ? value(choose(ok, 16, 0)) : Value());
+        copyAsync(target, at(from, advance), 16, ok ? value(choose(ok, 16, 0)) : Value());
       }
     }
   });

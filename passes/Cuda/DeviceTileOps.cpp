@@ -1,15 +1,15 @@
 //===- DeviceTileOps.cpp - Ops that tiles of products are made of ---------===//
 
 #include "passes/Cuda/DeviceTileOps.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "passes/Cuda/TensorCoreOps.h"
 
 using namespace mlir;
 
 namespace descent {
 
 TileOps::TileOps(OpBuilder &builder, Location loc, bool index64)
-    : Emitter(builder, loc), shared(LLVM::LLVMPointerType::get(builder.getContext(), 3)),
-      global(LLVM::LLVMPointerType::get(builder.getContext(), 1)), index64(index64) {}
+    : Emitter(builder, loc), global(tensorcore::globalPointer(builder.getContext())),
+      index64(index64) {}
 
 Index TileOps::thread() {
   return gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x).getResult();
@@ -39,29 +39,16 @@ Value TileOps::both(Value a, Value b) {
 }
 
 Value TileOps::globalPointer(Value memref) {
-  // The descriptor that the lowering makes of a memref; its cast back folds with this one.
-  auto type = cast<MemRefType>(memref.getType());
-  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  Type size = builder.getIntegerType(index64 ? 64 : 32);
-  SmallVector<Type> members = {pointer, pointer, size};
-  if (type.getRank())
-    members.append(2, LLVM::LLVMArrayType::get(size, type.getRank()));
-  Type descriptor = LLVM::LLVMStructType::getLiteral(builder.getContext(), members);
-  Value whole = UnrealizedConversionCastOp::create(builder, loc, descriptor, memref).getResult(0);
-  Value generic = LLVM::ExtractValueOp::create(builder, loc, whole, 1);
-  return LLVM::AddrSpaceCastOp::create(builder, loc, global, generic);
+  return tensorcore::globalAddress(builder, loc, memref, index64);
 }
 
 Value TileOps::sharedAt(Value pointer, Index bytes) {
   if (bytes.is(0))
     return pointer;
-  SmallVector<LLVM::GEPArg> offset;
   if (bytes.isKnown())
-    offset.push_back(static_cast<int32_t>(bytes.number));
-  else
-    offset.push_back(
-        arith::IndexCastOp::create(builder, loc, builder.getI32Type(), bytes.value).getResult());
-  return LLVM::GEPOp::create(builder, loc, shared, builder.getI8Type(), pointer, offset);
+    return tensorcore::addressAt(builder, loc, pointer, static_cast<int32_t>(bytes.number));
+  Value offset = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), bytes.value);
+  return tensorcore::addressAt(builder, loc, pointer, offset);
 }
 
 Value TileOps::globalAt(Value pointer, Index elements, Type element) {
@@ -88,15 +75,11 @@ void TileOps::copyAsync(Value to, Value from, int64_t bytes, Value exists) {
     };
     read = arith::SelectOp::create(builder, loc, exists, count(bytes), count(0));
   }
-  // Past L1 where the hardware can: what is shared by blocks is shared in L2.
-  auto cache = bytes == 16 ? NVVM::LoadCacheModifierKind::CG : NVVM::LoadCacheModifierKind::CA;
-  NVVM::CpAsyncOp::create(builder, loc, to, from, static_cast<uint32_t>(bytes), cache, read);
+  tensorcore::copyAsync(builder, loc, to, from, bytes, read);
 }
 
-void TileOps::commitCopies() { NVVM::CpAsyncCommitGroupOp::create(builder, loc); }
-void TileOps::awaitCopies(int64_t groups) {
-  NVVM::CpAsyncWaitGroupOp::create(builder, loc, static_cast<uint32_t>(groups));
-}
+void TileOps::commitCopies() { tensorcore::commitCopies(builder, loc); }
+void TileOps::awaitCopies(int64_t groups) { tensorcore::awaitCopies(builder, loc, groups); }
 void TileOps::barrier() { gpu::BarrierOp::create(builder, loc); }
 
 Value TileOps::extract(Value vector, int64_t number) {
@@ -113,37 +96,11 @@ Value TileOps::join(ArrayRef<Value> elements) {
 }
 
 SmallVector<Value> TileOps::loadMatrices(Value pointer, bool transposed) {
-  Type i32 = builder.getI32Type();
-  Type four = LLVM::LLVMStructType::getLiteral(builder.getContext(), {i32, i32, i32, i32});
-  Value matrices = NVVM::LdMatrixOp::create(
-      builder, loc, four, pointer, uint32_t(4),
-      transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
-      NVVM::LdStMatrixShapeAttr::get(builder.getContext(), 8, 8), NVVM::LdStMatrixEltType::B16);
-  SmallVector<Value> parts;
-  for (int64_t i = 0; i < 4; ++i)
-    parts.push_back(LLVM::ExtractValueOp::create(builder, loc, matrices, i));
-  return parts;
+  return tensorcore::loadMatrices(builder, loc, pointer, transposed);
 }
 
 SmallVector<Value> TileOps::multiply(Type element, ValueRange a, ValueRange b, ValueRange sums) {
-  auto type = element.isBF16()  ? NVVM::MMATypes::bf16
-              : element.isF16() ? NVVM::MMATypes::f16
-                                : NVVM::MMATypes::tf32;
-  SmallVector<Value> left(a), right(b);
-  if (element.isF16()) // The op wants halves, and reads the others as integers.
-    for (SmallVector<Value> *fragment : {&left, &right})
-      for (Value &part : *fragment)
-        part = LLVM::BitcastOp::create(builder, loc, VectorType::get({2}, element), part);
-  Type f32 = builder.getF32Type();
-  Type four = LLVM::LLVMStructType::getLiteral(builder.getContext(), {f32, f32, f32, f32});
-  Value product = NVVM::MmaOp::create(
-      builder, loc, four, left, right, sums, ArrayRef<int64_t>{16, 8, element.isF32() ? 8 : 16},
-      std::nullopt, std::nullopt, std::array<NVVM::MMATypes, 2>{type, type},
-      std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row, NVVM::MMALayout::col});
-  SmallVector<Value> parts;
-  for (int64_t i = 0; i < 4; ++i)
-    parts.push_back(LLVM::ExtractValueOp::create(builder, loc, product, i));
-  return parts;
+  return tensorcore::multiply(builder, loc, element, a, b, sums);
 }
 
 SmallVector<Value> TileOps::whenElseZero(Value condition, TypeRange types,

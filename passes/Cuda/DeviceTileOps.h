@@ -39,7 +39,6 @@ public:
   // `exists` is false.
   void copyAsync(mlir::Value shared, mlir::Value global, int64_t bytes, mlir::Value exists);
   void commitCopies();
-  /// Until at most `groups` of the committed groups are under way.
   void awaitCopies(int64_t groups);
   void barrier();
 
@@ -47,10 +46,8 @@ public:
   mlir::Value extract(mlir::Value vector, int64_t number);
   mlir::Value join(llvm::ArrayRef<mlir::Value> elements);
 
-  // Tensor cores: fragments of m16n8k16 (m16n8k8 of f32) as the PTX ISA lays them out.
-  /// Four matrices of 8 rows of 16 bytes, in i32.
+  // Tensor cores, as TensorCoreOps.h says.
   llvm::SmallVector<mlir::Value> loadMatrices(mlir::Value shared, bool transposed);
-  /// a (4 i32) times b (2 i32) plus sums (4 f32), of bf16 or f16, or of f32 in tf32.
   llvm::SmallVector<mlir::Value> multiply(mlir::Type element, mlir::ValueRange a,
                                           mlir::ValueRange b, mlir::ValueRange sums);
 
@@ -61,7 +58,7 @@ public:
                llvm::function_ref<llvm::SmallVector<mlir::Value>()> then);
 
 private:
-  mlir::LLVM::LLVMPointerType shared, global;
+  mlir::LLVM::LLVMPointerType global;
   bool index64;
 };
 
