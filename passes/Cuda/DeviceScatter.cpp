@@ -2,19 +2,17 @@
 //
 // The sum of each row of the table in the order of positions, without atomics:
 //
-//     fill       the table with zeros: rows that no index names are exactly 0
-//     order      positions sorted by index, equal ones in order: one stable
-//     pass of counting for
-//                each digit of 8 or 9 bits. A block ranks its own positions
-//                warp by warp, with the lanes that have the same digit; from
-//                the counts of all blocks it then knows where each of them goes
-//     sums       segments of the sorted positions, as long for one as for
-//     another whatever the
-//                indices are: a thread adds up the rows of one segment for a
-//                few columns. Sums that begin and end inside are stored in the
-//                table, the first and the last may go on in the neighbouring
-//                segments and become entries of the next level, of at most two
-//                entries a segment, until one segment holds all
+//   fill: the table with zeros; rows that no index names are exactly 0.
+//
+//   order: positions sorted by index, equal ones in order. One stable pass of counting for each
+//   digit of 8 or 9 bits: a block ranks its own positions warp by warp, with the lanes that have
+//   the same digit; from the counts of all blocks it then knows where each of them goes.
+//
+//   sums: segments of the sorted positions, as long for one as for another whatever the indices
+//   are. A thread adds up the rows of one segment for a few columns. Sums that begin and end inside
+//   are stored in the table; the first and the last may go on in the neighbouring segments and
+//   become entries of the next level, of at most two entries a segment, until one segment holds
+//   all.
 //
 // So a million equal indices cost as much as a million different ones. Orders
 // follow from the indices alone: the same bits on every chip. A table narrower
@@ -57,19 +55,16 @@ private:
   int64_t passes = 1, buckets = 2, threads = 256, perThread = 8, tiles = 1;
   int64_t tileItems() const { return threads * perThread; }
   int64_t warps() const { return threads / warp; }
-  /// Counters of a warp: one more than there are digits, for the positions
-  /// behind the end.
+  /// Counters of a warp: one more than there are digits, for the positions behind the end.
   int64_t pitch() const { return buckets + 1; }
 
-  /// What a pass sorts: nothing yet, or the keys and positions of the pass
-  /// before.
+  /// What a pass sorts: the keys and positions of the pass before; of the first, no positions.
   struct Order {
     Value keys, positions;
   };
   struct Ranks {
-    SmallVector<Value> valid, keys, positions, digits,
-        ranks;      ///< of the thread's items
-    Value counters; ///< [warps][pitch]
+    SmallVector<Value> valid, keys, positions, digits, ranks; ///< of the thread's items
+    Value counters;                                           ///< [warps][pitch]
   };
   Value number(int64_t value) { return lanes.constant(b.getI32IntegerAttr(value)); }
   Ranks rank(gpu::GPUFuncOp function, int64_t pass, Value keys, Value positions);
@@ -77,8 +72,7 @@ private:
   void emitPlace(int64_t pass, const Order &order, Value counts, const Order &next);
   Order sort();
 
-  /// Entries that are added up: rows of dy named by positions, or the sums that
-  /// segments left over.
+  /// Entries that are added up: rows of dy named by positions, or the sums that segments left over.
   struct Entries {
     int64_t count = 0;
     Value keys;      ///< of sums: 2 key, or an odd number where there is no sum
@@ -110,9 +104,8 @@ DeviceScatter::DeviceScatter(nn::EmbeddingGradOp op, DeviceKernel &device, Devic
   tiles = llvm::divideCeil(count, tileItems());
 }
 
-/// The digits of a block's positions, and how many equal ones stand before each
-/// in its warp. A warp takes consecutive positions, 32 at a time, so ranks
-/// follow their order.
+/// The digits of a block's positions, and how many equal ones stand before each in its warp. A warp
+/// takes consecutive positions, 32 at a time, so ranks follow their order.
 DeviceScatter::Ranks DeviceScatter::rank(gpu::GPUFuncOp function, int64_t pass, Value keys,
                                          Value positions) {
   Ranks result;
@@ -196,8 +189,8 @@ void DeviceScatter::emitCount(int64_t pass, const Order &order, Value counts) {
   device.launch(function, {tiles}, buffers);
 }
 
-/// Each key and position to where the pass puts it: behind all smaller digits,
-/// and behind equal ones of earlier tiles, warps and lanes.
+/// Each key and position to where the pass puts it: behind all smaller digits, and behind equal
+/// ones of earlier tiles, warps and lanes.
 void DeviceScatter::emitPlace(int64_t pass, const Order &order, Value counts, const Order &next) {
   SmallVector<Value> buffers = {order.keys};
   if (order.positions)
@@ -301,8 +294,7 @@ DeviceScatter::Order DeviceScatter::sort() {
   return order;
 }
 
-/// One level of sums. Returns what is left over, nothing where one segment held
-/// all.
+/// One level of sums. Returns what is left over, nothing where one segment held all.
 DeviceScatter::Entries DeviceScatter::emitSums(const Entries &entries, unsigned level) {
   constexpr int64_t blockThreads = 256, atOnce = 4;
   Type f32 = b.getF32Type();
@@ -439,8 +431,7 @@ DeviceScatter::Entries DeviceScatter::emitSums(const Entries &entries, unsigned 
     lanes.when(no(inside), [&] { storeLeft(0, sum); });
     lanes.when(isLast, [&] { storeLeft(1, sum); });
     lanes.when(lanes.equal(own[1], 0), [&] {
-      // An entry that is not there has its neighbour's key, so that it
-      // parts no sum.
+      // An entry that is not there has its neighbour's key, so that it parts no sum.
       auto present = [&](Value k) { return arith::ShLIOp::create(b, k, number(1)).getResult(); };
       auto absent = [&](Value k) {
         return arith::OrIOp::create(b, present(k), number(1)).getResult();
@@ -456,7 +447,8 @@ DeviceScatter::Entries DeviceScatter::emitSums(const Entries &entries, unsigned 
     });
   });
   gpu::ReturnOp::create(b);
-  device.launch(function, {llvm::divideCeil(segments * chunks, blockThreads)}, buffers);
+  int64_t blocks = llvm::divideCeil(segments * chunks, blockThreads);
+  device.launch(function, {blocks}, buffers);
   return left;
 }
 
