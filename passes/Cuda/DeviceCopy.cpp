@@ -1,19 +1,14 @@
 //===- DeviceCopy.cpp - Kernels that move elements on a device ------------===//
 //
-// The pieces of a copy kernel (CopyPieces.h) number their blocks one after the
-// other, so that one launch moves them all. A piece is moved in one of two
-// ways:
-//   - element by element: a thread takes as many neighbours of the destination
-//   as 16 bytes hold and
-//     alignment allows, and reads them as one access where they are neighbours
-//     at the source too. Runs whose length alone is in the way are cut, the
-//     rest is a piece of its own. Constants and broadcasts are such pieces
-//     without a source, or with strides of 0;
-//   - a run that is strided at the source where another loop is contiguous
-//   there (a transpose): by
-//     tiles in shared memory, whose lines are 128 bytes on either side and
-//     padded so that neither reading nor writing a column of a tile meets the
-//     same bank more often than needed.
+// The pieces of a copy kernel (CopyPieces.h) number their blocks one after the other, so that one
+// launch moves them all. A piece is moved in one of two ways:
+//   - element by element: a thread takes as many neighbours of the destination as 16 bytes hold and
+//     alignment allows, and reads them as one access where they are neighbours at the source too.
+//     Runs whose length alone is in the way are cut, the rest is a piece of its own. Constants and
+//     broadcasts are such pieces without a source, or with strides of 0;
+//   - a run that is strided at the source where another loop is contiguous there (a transpose): by
+//     tiles in shared memory, whose lines are 128 bytes on either side and padded so that neither
+//     reading nor writing a column of a tile meets the same bank more often than needed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +28,7 @@ namespace descent {
 namespace {
 
 constexpr int64_t threads = 256;
-/// Blocks that keep the largest chips busy; beyond them a thread takes several
-/// accesses.
+/// Blocks that keep the largest chips busy; beyond them a thread takes several accesses.
 constexpr int64_t wantedBlocks = 1024;
 /// Loops shorter than this are no sides of tiles.
 constexpr int64_t shortestSide = 8;
@@ -140,8 +134,7 @@ void DeviceCopy::plan(CopyPiece piece, std::vector<Plan> &plans) {
   plans.push_back(std::move(plan));
 }
 
-/// Puts a literal into the device's constant data, in the form in which buffers
-/// store its elements.
+/// Puts a literal into the device's constant data, in the form in which buffers store its elements.
 void DeviceCopy::declareTable(DenseElementsAttr table, StringRef kernel) {
   if (!table || tables.contains(table))
     return;

@@ -43,7 +43,8 @@ FailureOr<exec::DeviceKernelOp> emitDeviceGather(exec::KernelOp kernel, ModuleOp
     lanes.write(lanes.read(table, from, element, width), y, lanes.scaled(item, width), width);
   });
   gpu::ReturnOp::create(b);
-  device.launch(function, {llvm::divideCeil(items, threads)}, device.operands());
+  int64_t blocks = llvm::divideCeil(items, threads);
+  device.launch(function, {blocks}, device.operands());
   return device.op();
 }
 

@@ -1,16 +1,15 @@
 //===- DevicePool.cpp - Max pooling and its gradient on a device ----------===//
 //
-// NHWC: a thread takes as many neighbouring channels of one pixel as one access
-// moves. Windows are clipped to the image before their loops start, so padding
-// is never read and never wins.
+// NHWC: a thread takes as many neighbouring channels of one pixel as one access moves. Windows are
+// clipped to the image before their loops start, so padding is never read and never wins.
 //
-// The gradient goes to the first maximum of a window in row-major order. A
-// thread owns a pixel of dx and visits the windows that hold it, in order: it
-// looks for each window's winner and adds dy where that is its own pixel. So
-// nothing is added to memory, and the bits are those of the CPU.
+// The gradient goes to the first maximum of a window in row-major order. A thread owns a pixel of
+// dx and visits the windows that hold it, in order: it looks for each window's winner and adds dy
+// where that is its own pixel. So nothing is added to memory, and the bits are those of the CPU.
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/NN/NarrowFloats.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/Codegen/TableRows.h"
 #include "passes/Cuda/DeviceKernel.h"
@@ -48,28 +47,15 @@ struct DevicePool {
   int64_t ow() const { return pooled.getShape()[2]; }
   Type element() const { return image.getElementType(); }
 
-  Value wide(Value v) {
-    if (element().isF32())
-      return v;
-    return arith::ExtFOp::create(b, floats(), v);
-  }
-  Value narrow(Value v) {
-    if (element().isF32())
-      return v;
-    Type type = element();
-    if (auto vector = dyn_cast<VectorType>(v.getType()))
-      type = vector.clone(type);
-    return arith::TruncFOp::create(b, type, v);
-  }
-  Type floats() { return lanesOf(b.getF32Type()); }
-  Type lanesOf(Type type) { return width == 1 ? type : Type(VectorType::get({width}, type)); }
+  Value wide(Value v) { return widenFloat(b, b.getLoc(), v); }
+  Value narrow(Value v) { return narrowFloat(b, b.getLoc(), v, element()); }
   Value number(double value) { return lanes.uniform(b.getF32FloatAttr(value), width); }
   Value atLeast0(Value a) { return arith::MaxSIOp::create(b, a, lanes.index(0)); }
   Value atMost(Value a, int64_t most) { return arith::MinSIOp::create(b, a, lanes.index(most)); }
   Value minus(Value a, Value other) { return arith::SubIOp::create(b, a, other); }
 
-  /// The window positions [first, last) that lie in the image, on one axis, and
-  /// the image position of window position 0.
+  /// The window positions [first, last) that lie in the image, on one axis, and the image position
+  /// of window position 0.
   struct Range {
     Value origin, first, last;
   };
@@ -90,15 +76,14 @@ struct DevicePool {
   std::pair<Value, Value> outputsAround(Value at, int64_t stride, int64_t pad, int64_t window,
                                         int64_t outputs) {
     Value padded = lanes.add(at, lanes.index(pad));
-    // ceil((padded - window + 1) / stride), of a number that the clamp makes
-    // non-negative.
+    // ceil((padded - window + 1) / stride), of a number that the clamp makes non-negative.
     Value first = lanes.div(atLeast0(lanes.add(padded, lanes.index(stride - window))), stride);
     Value last = lanes.add(lanes.div(padded, stride), lanes.index(1));
     return {first, atMost(last, outputs)};
   }
 
-  /// body(offset of the pixel in the image, window position number, carried)
-  /// over the window, in row-major order.
+  /// body(offset of the pixel in the image, window position number, carried) over the window, in
+  /// row-major order.
   SmallVector<Value> window(Value batch, const Range &rows, const Range &columns,
                             ValueRange carried,
                             llvm::function_ref<SmallVector<Value>(Value, Value, ValueRange)> body) {
@@ -112,10 +97,9 @@ struct DevicePool {
     });
   }
 
-  /// One thread for `width` channels of each pixel of an [n, height, width, c]
-  /// tensor.
+  /// One thread for `width` channels of each pixel of an [n, height, breadth, c] tensor.
   void
-  launch(gpu::GPUFuncOp function, int64_t height, int64_t width,
+  launch(gpu::GPUFuncOp function, int64_t height, int64_t breadth,
          llvm::function_ref<void(Value batch, Value row, Value column, Value channel, Value offset)>
              body);
   void emitForward();
@@ -131,7 +115,8 @@ void DevicePool::launch(gpu::GPUFuncOp function, int64_t height, int64_t breadth
     body(at[0], at[1], at[2], lanes.scaled(at[3], width), lanes.scaled(item, width));
   });
   gpu::ReturnOp::create(b);
-  device.launch(function, {llvm::divideCeil(items, threads)}, device.operands());
+  int64_t blocks = llvm::divideCeil(items, threads);
+  device.launch(function, {blocks}, device.operands());
 }
 
 void DevicePool::emitForward() {
@@ -166,16 +151,15 @@ void DevicePool::emitGradient() {
         auto [firstRow, lastRow] = outputsAround(row, strides[0], padding[0], kernel[0], oh());
         auto [firstColumn, lastColumn] =
             outputsAround(column, strides[1], padding[2], kernel[1], ow());
-        // The loops below have one iteration at most where windows do not
-        // overlap.
+        // The loops below have one iteration at most where windows do not overlap.
         SmallVector<Value> sums =
             lanes.loop(firstRow, lastRow, 1, number(0), [&](Value outRow, ValueRange outer) {
               Range rows = rowsOf(outRow);
               return lanes.loop(
                   firstColumn, lastColumn, 1, outer, [&](Value outColumn, ValueRange inner) {
                     Range columns = columnsOf(outColumn);
-                    // Before any comparison the first position inside the image
-                    // is the winner, should all be -inf.
+                    // Before any comparison the first position inside the image is the winner,
+                    // should all be -inf.
                     Value start =
                         asNumber(lanes.add(lanes.scaled(rows.first, kernel[1]), columns.first));
                     SmallVector<Value> best = window(
@@ -184,8 +168,8 @@ void DevicePool::emitGradient() {
                         [&](Value pixel, Value position, ValueRange carried) {
                           Value value =
                               wide(lanes.read(x, lanes.add(pixel, channel), element(), width));
-                          // A NaN is the maximum, the first one wins: greater,
-                          // or unordered where the best so far is a number.
+                          // A NaN is the maximum, the first one wins: greater, or unordered where
+                          // the best so far is a number.
                           Value better = arith::AndIOp::create(
                               b,
                               arith::CmpFOp::create(b, arith::CmpFPredicate::UGT, value,
