@@ -1,9 +1,9 @@
 //===- TensorCoreOps.h - Ops of tensor cores, and copies that feed them ---===//
 //
 // The one spelling of addresses, ldmatrix, mma.sync and cp.async, which the tiles of products and
-// the attention kernels share. Fragments are those of m16n8k16 (m16n8k8 for f32) as the PTX ISA lays them out
-// over the lanes of a warp; every chip from sm_80 on has them. Shared addresses are !llvm.ptr<3>,
-// global ones !llvm.ptr<1>, offsets in bytes.
+// the attention kernels share. Fragments are those of m16n8k16 (m16n8k8 for f32) as the PTX ISA
+// lays them out over the lanes of a warp; every chip from sm_80 on has them. Shared addresses are
+// !llvm.ptr<3>, global ones !llvm.ptr<1>, offsets in bytes.
 //
 //===----------------------------------------------------------------------===//
 
